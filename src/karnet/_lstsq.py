@@ -1,0 +1,184 @@
+"""Minimum-norm least squares: checks, the choice of a solver, and what to do if it fails."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import LinAlgWarning
+
+from ._solvers import DUAL, EPS, PRIMAL, Problem, Reduce
+from .blocks import Rows
+
+__all__ = ["SOLVERS", "Solution", "check_non_negative", "lstsq", "solve"]
+
+Array = NDArray[np.float64]
+# From the fastest to the most careful: each one that cannot be trusted hands over to the next.
+SOLVERS = ("cholesky", "qr", "svd")
+# Multiplications above which Gram and Cholesky pay off against an orthogonal method.
+LARGE = 3e7
+
+
+@dataclass(frozen=True)
+class Solution:
+    """A least-squares solution and how it was found.
+
+    Attributes
+    ----------
+    coef : ndarray of shape (n,) or (n, q); with bias (n + 1,) or (n + 1, q)
+        The coefficients, the bias first.
+    rank : int
+        The numerical rank of the matrix solved with, its column of ones included. With a ridge
+        every column counts, unless the ridge is too small to be felt.
+    solver : {"cholesky", "qr", "svd"}
+        The solver that was really used.
+    """
+
+    coef: Array
+    rank: int
+    solver: str
+
+
+def lstsq(
+    A: ArrayLike,
+    B: ArrayLike,
+    *,
+    bias: bool = False,
+    alpha: float = 0.0,
+    solver: str = "auto",
+    rcond: float | None = None,
+) -> Solution:
+    """Minimise ``||A W - B||^2 + alpha ||W||^2`` and, of all minimisers, the norm of W.
+
+    Parameters
+    ----------
+    A : array-like of shape (m, n)
+        The matrix. Any shape and any rank will do.
+    B : array-like of shape (m,) or (m, q)
+        The right-hand sides.
+    bias : bool
+        Put a column of ones before A. For ``alpha=0`` its coefficient counts in the norm like any
+        other, for ``alpha>0`` it is free of the penalty: below full column rank the limit
+        ``alpha -> 0`` therefore differs from the solution at 0.
+    alpha : float
+        The ridge.
+    solver : {"auto", "cholesky", "qr", "svd"}
+        "cholesky" forms the normal equations (which square the condition number of A) and refines
+        their solution against the data; "qr" factorises A; "svd" goes on to the singular
+        values. A solver that cannot be trusted with the matrix hands over to the next, with a
+        warning if it was asked for by name. "auto" starts at "qr" for small problems, at
+        "cholesky" for large ones.
+    rcond : float, optional
+        Singular values of A at most this much times the largest count as zero. They are taken after
+        the columns were centred (with bias) and scaled to unit length, so units of measurement do
+        not matter. By default, machine precision times the number of columns.
+
+    Returns
+    -------
+    Solution
+
+    Examples
+    --------
+    >>> from karnet import lstsq
+    >>> lstsq([[1.0, 1.0], [1.0, 1.0]], [2.0, 2.0])
+    Solution(coef=array([1., 1.]), rank=1, solver='svd')
+    """
+    A, B, vector = _checked(A, B)
+    rows = Rows(A, B)
+    m, n = A.shape
+    rcond = None if rcond is None else check_non_negative("rcond", rcond)
+    solution = solve(rows.reduce, m, n, bias=bias, alpha=alpha, solver=solver, rcond=rcond)
+    if vector:
+        return Solution(solution.coef[:, 0], solution.rank, solution.solver)
+    return solution
+
+
+def _checked(A: ArrayLike, B: ArrayLike) -> tuple[Array, Array, bool]:
+    A, B = np.asarray(A), np.asarray(B)
+    for name, array, dimensions in (("A", A, (2,)), ("B", B, (1, 2))):
+        if array.ndim not in dimensions:
+            expected = " or ".join(f"{k}-dimensional" for k in dimensions)
+            raise ValueError(f"{name} must be {expected}, but its shape is {array.shape}.")
+        if not (np.issubdtype(array.dtype, np.number) or array.dtype == bool) or np.iscomplexobj(
+            array
+        ):
+            raise ValueError(f"{name} must hold real numbers, but its dtype is {array.dtype}.")
+    A, B, vector = A.astype(np.float64), B.astype(np.float64), B.ndim == 1
+    if len(A) != len(B):
+        raise ValueError(f"A and B must have as many rows, but have {len(A)} and {len(B)}.")
+    for name, array in (("A", A), ("B", B)):
+        if not np.isfinite(array).all():
+            raise ValueError(f"{name} must be finite, but holds NaN or infinity.")
+    return A, B[:, None] if vector else B, vector
+
+
+def check_non_negative(name: str, value: Any) -> float:
+    """Return a finite number that is not negative."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
+        raise ValueError(f"{name}={value!r} must be a number.")
+    if not 0.0 <= value < np.inf:
+        raise ValueError(f"{name}={value!r} must be finite and not negative.")
+    return float(value)
+
+
+def solve(
+    reduce: Reduce,
+    m: int,
+    n: int,
+    *,
+    bias: bool = False,
+    alpha: float = 0.0,
+    solver: str = "auto",
+    rcond: float | None = None,
+) -> Solution:
+    """Minimise what `lstsq` minimises, over rows that are read through a reduction.
+
+    Parameters
+    ----------
+    reduce : callable
+        ``reduce(statistic)`` calls ``statistic(A, B, weight)`` on blocks of rows and returns the
+        merged result. It is called once or more.
+    m, n : int
+        The number of rows in all, and of columns of A.
+    bias, alpha, solver, rcond
+        As in `lstsq`.
+
+    Returns
+    -------
+    Solution
+    """
+    if solver not in ("auto", *SOLVERS):
+        raise ValueError(
+            f"solver={solver!r} is not known: give one of {', '.join(('auto', *SOLVERS))}."
+        )
+    rcond = EPS * (n + bias) if rcond is None else rcond
+    problem = Problem(reduce, m, n, bias, check_non_negative("alpha", alpha), rcond)
+    wide = m < (n if alpha else problem.columns)
+    methods = DUAL if wide else PRIMAL
+    first = choose_solver(m, n) if solver == "auto" else solver
+    for name in SOLVERS[SOLVERS.index(first) :]:
+        found = methods[name](problem)
+        if found is not None:
+            break
+    assert found is not None  # the last solver always answers
+    coef, rank = found
+    if not np.isfinite(coef).all():
+        raise ValueError(
+            "the least-squares solution overflows: A or B holds values too large to be squared; "
+            "scale the columns."
+        )
+    if solver not in ("auto", name):
+        warnings.warn(
+            f"solver={solver!r} cannot be trusted with this matrix; {name!r} was used.",
+            LinAlgWarning,
+            stacklevel=3,
+        )
+    return Solution(coef, rank, name)
+
+
+def choose_solver(m: int, n: int) -> str:
+    """Return the solver that "auto" starts with."""
+    return "cholesky" if m * n * min(m, n) > LARGE else "qr"

@@ -1,0 +1,255 @@
+"""Elementwise activations f, their inverses phi, and the intervals both live on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import erf, expit, log_expit
+
+__all__ = ["ACTIVATIONS", "Activation", "resolve_activation"]
+
+Array = NDArray[np.float64]
+Function = Callable[[Array], Array]
+Interval = tuple[float, float]
+
+REALS: Interval = (-np.inf, np.inf)
+TINY = float(np.finfo(np.float64).eps)
+
+
+@dataclass(frozen=True)
+class Activation:
+    """An elementwise function f and, where there is one, its inverse phi.
+
+    Parameters
+    ----------
+    name : str
+        What the activation is called in messages and tables.
+    forward : callable
+        f, applied elementwise. It must return finite values for every finite input, also outside
+        its domain.
+    inverse : callable, optional
+        phi, with ``phi(f(x)) == x`` on the domain. None if f has no inverse.
+    derivative : callable, optional
+        df/dx, elementwise.
+    domain : tuple of float
+        The open interval on which f is the function it is named after. Outside, `forward` is an
+        extension; the share of such values is what `share_outside` counts.
+    codomain : tuple of float
+        The open interval on which phi is defined. Values outside are moved to its edge.
+    margin : float
+        How far inside a finite end of the codomain that edge lies.
+    """
+
+    name: str
+    forward: Function
+    inverse: Function | None = None
+    derivative: Function | None = None
+    domain: Interval = REALS
+    codomain: Interval = REALS
+    margin: float = 1e-3
+
+    def __call__(self, x: Array) -> Array:
+        """Return f(x)."""
+        return self.forward(x)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Those of the table are pickled and copied by name: lambdas cannot be pickled.
+        if ACTIVATIONS.get(self.name) is self:
+            return resolve_activation, (self.name,)
+        state = tuple(getattr(self, field.name) for field in fields(self))
+        return Activation, state
+
+    @property
+    def invertible(self) -> bool:
+        """Whether targets can be pulled back through this activation."""
+        return self.inverse is not None
+
+    def phi(self, y: Array) -> Array:
+        """Return the inverse of y, values outside the codomain moved to its edge first."""
+        if self.inverse is None:
+            raise ValueError(f"activation {self.name!r} has no inverse.")
+        return self.inverse(self.inside(y, self.margin))
+
+    def inside(self, y: Array, margin: float) -> Array:
+        """Return y with values outside the codomain moved `margin` inside its finite ends."""
+        low, high = self.codomain
+        if not np.isfinite(low) and not np.isfinite(high):
+            return y
+        return np.clip(y, low + margin, high - margin)
+
+    def share_outside(self, x: Array) -> float:
+        """Return the share of x outside the open domain of f."""
+        return _share_outside(x, self.domain)
+
+    def share_outside_codomain(self, y: Array) -> float:
+        """Return the share of y outside the open codomain, where phi is not defined."""
+        return _share_outside(y, self.codomain)
+
+
+def _share_outside(x: Array, interval: Interval) -> float:
+    low, high = interval
+    if (np.isinf(low) and np.isinf(high)) or x.size == 0:
+        return 0.0
+    return float(np.mean((x <= low) | (x >= high)))
+
+
+def _logit(x: Array) -> Array:
+    # The real part of the complex logarithm of x / (1 - x); written with 1/x it has a limit at
+    # infinity too. The poles at 0 and 1 are cut off where x is no longer told from them.
+    with np.errstate(divide="ignore", over="ignore"):
+        odds = 1.0 / np.abs(1.0 / x - 1.0)
+    return np.log(np.clip(odds, TINY, 1.0 / TINY))
+
+
+def _logit_derivative(x: Array) -> Array:
+    with np.errstate(divide="ignore", over="ignore"):
+        return np.clip(1.0 / (x * (1.0 - x)), -1.0 / TINY, 1.0 / TINY)
+
+
+def _clipped(x: Array) -> Array:
+    return np.clip(x, TINY, 1.0 - TINY)
+
+
+def _where_inside(x: Array, derivative: Array) -> Array:
+    return np.where((x > TINY) & (x < 1.0 - TINY), derivative, 0.0)
+
+
+def _softplus_inverse(y: Array) -> Array:
+    return y + np.log(-np.expm1(-y))
+
+
+LEAK = 0.01
+
+
+def _leaky_relu(x: Array) -> Array:
+    return np.maximum(x, LEAK * x)
+
+
+def _gelu_cdf(x: Array) -> Array:
+    return np.asarray(0.5 * (1.0 + erf(x / np.sqrt(2.0))))
+
+
+def _gelu_derivative(x: Array) -> Array:
+    return _gelu_cdf(x) + x * np.exp(-0.5 * x * x) / np.sqrt(2.0 * np.pi)
+
+
+def _sigmoid_derivative(x: Array) -> Array:
+    return np.asarray(expit(x) * expit(-x))
+
+
+UNIT: Interval = (0.0, 1.0)
+# Beyond these the squares of sinh and exp overflow.
+SINH_LIMIT = EXP_LIMIT = 300.0
+
+ACTIVATIONS: dict[str, Activation] = {
+    a.name: a
+    for a in (
+        Activation("logit", _logit, expit, _logit_derivative, domain=UNIT),
+        Activation(
+            "logit_clipped",
+            lambda x: _logit(_clipped(x)),
+            expit,
+            lambda x: _where_inside(x, _logit_derivative(_clipped(x))),
+            domain=UNIT,
+        ),
+        Activation("sigmoid", expit, _logit, _sigmoid_derivative, codomain=UNIT),
+        Activation(
+            "tanh", np.tanh, np.arctanh, lambda x: 1.0 - np.tanh(x) ** 2, codomain=(-1.0, 1.0)
+        ),
+        Activation(
+            "arctan",
+            np.arctan,
+            np.tan,
+            lambda x: 1.0 / (1.0 + x * x),
+            codomain=(-np.pi / 2, np.pi / 2),
+        ),
+        Activation(
+            "asinh",
+            np.arcsinh,
+            np.sinh,
+            lambda x: 1.0 / np.hypot(1.0, x),
+            codomain=(-SINH_LIMIT, SINH_LIMIT),
+        ),
+        Activation(
+            "softplus",
+            lambda x: -log_expit(-x),
+            _softplus_inverse,
+            expit,
+            codomain=(0.0, np.inf),
+        ),
+        Activation(
+            "leaky_relu",
+            _leaky_relu,
+            lambda y: np.minimum(y, y / LEAK),
+            lambda x: np.where(x > 0.0, 1.0, LEAK),
+        ),
+        Activation("identity", lambda x: x, lambda y: y, np.ones_like),
+        Activation(
+            "relu", lambda x: np.maximum(x, 0.0), derivative=lambda x: np.where(x > 0.0, 1.0, 0.0)
+        ),
+        Activation("sin", np.sin, derivative=np.cos),
+        Activation("cos", np.cos, derivative=lambda x: -np.sin(x)),
+        Activation("gelu", lambda x: x * _gelu_cdf(x), derivative=_gelu_derivative),
+    )
+}
+
+
+def resolve_activation(
+    activation: str | Activation | tuple[Function, Function], parameter: str = "activation"
+) -> Activation:
+    """Return the `Activation` that a name, an `Activation` or a pair (f, phi) stands for.
+
+    Parameters
+    ----------
+    activation : str, Activation or tuple of two callables
+        A key of `ACTIVATIONS`, a ready activation, or f and its inverse.
+    parameter : str
+        The parameter's name, for the error message.
+
+    Returns
+    -------
+    Activation
+    """
+    match activation:
+        case Activation():
+            return activation
+        case str() if activation in ACTIVATIONS:
+            return ACTIVATIONS[activation]
+        case (forward, inverse) if callable(forward) and callable(inverse):
+            return Activation("custom", forward, inverse)
+    raise ValueError(
+        f"{parameter}={activation!r} is not known: give one of {', '.join(ACTIVATIONS)}, "
+        "an Activation, or a pair of functions (f, inverse of f)."
+    )
+
+
+def through_exp(f: Activation) -> tuple[Function, Activation]:
+    """Return the input map and the output activation of a single layer with a non-invertible f.
+
+    Theorem 1 of the paper, with phi = exp: the layer solves ``A W = phi(Y)`` for
+    ``A = phi(f(X))`` and answers ``phi^-1(A W)``.
+    """
+    return _ExpOf(f), Activation(f"log for {f.name}", _log, _exp, _log_derivative, (0.0, np.inf))
+
+
+@dataclass(frozen=True)
+class _ExpOf:
+    f: Activation
+
+    def __call__(self, x: Array) -> Array:
+        return _exp(self.f(x))
+
+
+def _exp(x: Array) -> Array:
+    return np.exp(np.clip(x, -EXP_LIMIT, EXP_LIMIT))
+
+
+def _log(x: Array) -> Array:
+    return np.log(np.maximum(x, TINY))
+
+
+def _log_derivative(x: Array) -> Array:
+    return 1.0 / np.maximum(x, TINY)

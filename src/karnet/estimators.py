@@ -1,0 +1,433 @@
+"""The KAR network as scikit-learn estimators."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit, softmax
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.utils import compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_consistent_length, column_or_1d
+
+from . import _validation as validation
+from ._base import AnyActivation, KARNetwork
+from .activations import Activation, Array, resolve_activation
+from .blocks import Rows
+from .network import Layer, Plan
+
+__all__ = ["KARClassifier", "KARRegressor"]
+
+# How far inside the interval of the inverse activation class targets of 0 and 1 are put.
+CLASS_MARGIN = 0.05
+
+
+class KARClassifier(ClassifierMixin, KARNetwork):
+    """Classifier that solves every layer of a neural network by minimum-norm least squares.
+
+    For k = 1 ... n, ``||A_k W_k - B_k||^2 + alpha ||V_k||^2`` is minimised, then the norm of W_k,
+    where ``A_k = [1, f(A_{k-1} W_{k-1})]`` is what the layer sees and B_k the class
+    indicator pulled back through the inverse activations and the initial weights above. There is
+    no gradient, no learning rate and no iteration.
+
+    Parameters
+    ----------
+    hidden_layer_sizes : tuple of int, default=(100,)
+        Units of each hidden layer; ``()`` for a single layer without hidden ones.
+    activation : str, Activation or pair of callables, default="logit"
+        The activation f of the hidden layers: a key of ``karnet.activations.ACTIVATIONS``, an
+        ``Activation``, or f and its inverse. Pull-back needs one that has an inverse.
+    output_activation : str, Activation or pair of callables, default=None
+        The activation of the output layer. None: that of the hidden layers, or the
+        identity if that has no inverse. It
+        needs an inverse, unless there is no hidden layer: then one without is
+        taken through the exponential (the paper's Theorem 1).
+    hidden : {"pullback", "random"}, default="pullback"
+        "pullback", the paper's algorithm, solves every hidden layer for a target pulled back from
+        the output. "random" leaves hidden layers as drawn and solves the output layer alone.
+    alpha : float, default=0.0
+        Ridge of every layer that is solved. With a ridge biases are free; without one they count in
+        the norm that is kept small, as in the paper.
+    rcond : float, default=None
+        Singular values at most this much times the largest count as zero, on centred columns
+        scaled to unit length. None: 1e-9 for a matrix that a pulled-back layer made, which is
+        numerically singular by nature, and machine precision for any other.
+    solver : {"auto", "cholesky", "qr", "svd"}, default="auto"
+        How least-squares problems are solved, see `karnet.lstsq`.
+    n_sweeps : int, default=1
+        How often pull-back and solves are gone through, each time with the weights just found; the
+        sweep with the smallest output residual is kept. The paper uses one.
+    fit_intercept : bool, default=True
+        Whether the output layer has a bias. Hidden layers always have.
+    direct_links : bool, default=False
+        Whether the input is joined to the last hidden layer, so that the output layer sees both.
+        Pull-back goes through the hidden units alone.
+    init : {"normal", "uniform"} or list of arrays, default="normal"
+        The weights learning starts from: standard normal, uniform on (-1, 1), or given, one array
+        per hidden layer with the bias as its first row. For pull-back they are those of the
+        second to the last layer (the last without its first row if ``fit_intercept=False``), for
+        random hidden layers those of the first to the last but one.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the classes, multiplied with those of the rows.
+    random_state : int, RandomState instance or None, default=None
+        What weights are drawn with.
+
+    Attributes
+    ----------
+    coefs_, intercepts_ : lists of arrays
+        Weights and bias of each layer, in the form of scikit-learn's ``MLPClassifier``.
+    activations_ : list of Activation
+        The activation of each layer.
+    layers_ : list of karnet.network.Report
+        Of each layer: rank, solver used, residual, share of values outside the activation's domain,
+        and of targets outside that of its inverse.
+    classes_ : ndarray
+        The classes, sorted.
+    n_features_in_ : int
+        Number of features seen during `fit`.
+    feature_names_in_ : ndarray of str
+        Their names, if all are strings.
+
+    Notes
+    -----
+    A pulled-back network sees the input only through as many linear scores as there are classes, so
+    it cannot learn what no linear score helps with; random hidden layers can.
+
+    Class and sample weights act only as long as the network does not fit every row exactly.
+
+    References
+    ----------
+    K.-A. Toh, Z. Lin, Z. Li, B. Oh and L. Sun, "Gradient-Free Learning Based on the Kernel and the
+    Range Space", 2018.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import MinMaxScaler
+    >>> from karnet import KARClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> net = make_pipeline(MinMaxScaler(), KARClassifier((10,), random_state=0)).fit(X, y)
+    >>> net.score(X, y) > 0.95
+    True
+    """
+
+    def __init__(
+        self,
+        hidden_layer_sizes: Sequence[int] = (100,),
+        *,
+        activation: AnyActivation = "logit",
+        output_activation: AnyActivation | None = None,
+        hidden: str = "pullback",
+        alpha: float = 0.0,
+        rcond: float | None = None,
+        solver: str = "auto",
+        n_sweeps: int = 1,
+        fit_intercept: bool = True,
+        direct_links: bool = False,
+        init: str | Sequence[ArrayLike] = "normal",
+        class_weight: dict[Any, float] | str | None = None,
+        random_state: Any = None,
+    ) -> None:
+        super().__init__(
+            hidden_layer_sizes,
+            activation=activation,
+            output_activation=output_activation,
+            hidden=hidden,
+            alpha=alpha,
+            rcond=rcond,
+            solver=solver,
+            n_sweeps=n_sweeps,
+            fit_intercept=fit_intercept,
+            direct_links=direct_links,
+            init=init,
+            random_state=random_state,
+        )
+        self.class_weight = class_weight
+
+    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
+        """Learn the network.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+            The inputs.
+        y : array-like of shape (n_samples,)
+            The classes, of any type.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights of the rows. A weight of k is k copies of the row, one of 0 leaves it out.
+            Weights only act where the network cannot fit all rows exactly.
+
+        Returns
+        -------
+        self
+        """
+        with validation.unchanged_on_failure(self):
+            plan, sizes = self._plan(default_output=None)
+            X = validation.check_inputs(self, X, reset=True)
+            y = self._labels(y, X)
+            X, y, weight = _without_zero_weights(X, y, sample_weight)
+            self.classes_, codes = np.unique(y, return_inverse=True)
+            if len(self.classes_) < 2:
+                raise ValueError(
+                    f"y must hold at least two classes, but holds one class only: "
+                    f"{self.classes_[0]!r}."
+                )
+            weight = _times_class_weight(weight, self.class_weight, self.classes_, codes)
+            Y = _class_targets(plan.activations[-1], len(self.classes_))
+            drawn = self._draw(plan, sizes, X.shape[1], Y.shape[1])
+            self._fit_network(Rows(X, codes, weight), plan, drawn, Y)
+        return self
+
+    @staticmethod
+    def _labels(y: Any, X: Any) -> NDArray[Any]:
+        validation.refuse_missing_targets(y)
+        y = column_or_1d(y, warn=True)
+        check_consistent_length(X, y)
+        validation.refuse_infinite_targets(y)
+        check_classification_targets(y)
+        return np.asarray(y)
+
+    def decision_function(self, X: Any) -> NDArray[Any]:
+        """Return how strongly the network answers with each class.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+            The inputs.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes), or (n_samples,) for two classes
+            For more than two classes the network's output G, which was taught 1 for the class of a
+            row and 0 for all others. For two classes one column, -1 and 1 where
+            the output is what was taught for ``classes_[0]`` and ``classes_[1]``.
+        """
+        Z, dtype = self._scores(X)
+        f = self.activations_[-1]
+        if len(self.classes_) > 2:
+            return f(Z).astype(dtype, copy=False)
+        low, high = f.phi(_class_targets(f, 2))
+        return ((2.0 * Z - low - high) / (high - low))[:, 0].astype(dtype, copy=False)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the class of each row.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+            The inputs.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        decision = self.decision_function(X)
+        codes = decision.argmax(axis=1) if decision.ndim == 2 else (decision > 0.0).astype(int)
+        return np.asarray(self.classes_[codes])
+
+    def predict_proba(self, X: Any) -> NDArray[Any]:
+        """Return probabilities of the classes: rising with the decision function, not calibrated.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+            The inputs.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            The logistic function of twice the decision function for two classes, its softmax times
+            4 for more: the scale at which a probability near 1/2 changes as the taught
+            output of 0 or 1 does.
+        """
+        decision = self.decision_function(X)
+        if decision.ndim == 2:
+            return np.asarray(softmax(4.0 * decision, axis=1))
+        return np.asarray(expit(2.0 * np.column_stack([-decision, decision])))
+
+
+class KARRegressor(RegressorMixin, KARNetwork):
+    """Regressor that solves every layer of a neural network by minimum-norm least squares.
+
+    For k = 1 ... n, ``||A_k W_k - B_k||^2 + alpha ||V_k||^2`` is minimised, then the norm of W_k,
+    where ``A_k = [1, f(A_{k-1} W_{k-1})]`` is what the layer sees and B_k the target
+    pulled back through the inverse activations and the initial weights above. There is no gradient,
+    no learning rate and no iteration.
+
+    Parameters
+    ----------
+    hidden_layer_sizes : tuple of int, default=(100,)
+        Units of each hidden layer; ``()`` for a single layer without hidden ones.
+    activation : str, Activation or pair of callables, default="logit"
+        The activation f of the hidden layers: a key of ``karnet.activations.ACTIVATIONS``, an
+        ``Activation``, or f and its inverse. Pull-back needs one that has an inverse.
+    output_activation : str, Activation or pair of callables, default=None
+        The activation of the output layer. None: the identity. It
+        needs an inverse, unless there is no hidden layer: then one without is
+        taken through the exponential (the paper's Theorem 1).
+    hidden : {"pullback", "random"}, default="pullback"
+        "pullback", the paper's algorithm, solves every hidden layer for a target pulled back from
+        the output. "random" leaves hidden layers as drawn and solves the output layer alone.
+    alpha : float, default=0.0
+        Ridge of every layer that is solved. With a ridge biases are free; without one they count in
+        the norm that is kept small, as in the paper.
+    rcond : float, default=None
+        Singular values at most this much times the largest count as zero, on centred columns
+        scaled to unit length. None: 1e-9 for a matrix that a pulled-back layer made, which is
+        numerically singular by nature, and machine precision for any other.
+    solver : {"auto", "cholesky", "qr", "svd"}, default="auto"
+        How least-squares problems are solved, see `karnet.lstsq`.
+    n_sweeps : int, default=1
+        How often pull-back and solves are gone through, each time with the weights just found; the
+        sweep with the smallest output residual is kept. The paper uses one.
+    fit_intercept : bool, default=True
+        Whether the output layer has a bias. Hidden layers always have.
+    direct_links : bool, default=False
+        Whether the input is joined to the last hidden layer, so that the output layer sees both.
+        Pull-back goes through the hidden units alone.
+    init : {"normal", "uniform"} or list of arrays, default="normal"
+        The weights learning starts from: standard normal, uniform on (-1, 1), or given, one array
+        per hidden layer with the bias as its first row. For pull-back they are those of the
+        second to the last layer (the last without its first row if ``fit_intercept=False``), for
+        random hidden layers those of the first to the last but one.
+    random_state : int, RandomState instance or None, default=None
+        What weights are drawn with.
+
+    Attributes
+    ----------
+    coefs_, intercepts_ : lists of arrays
+        Weights and bias of each layer, in the form of scikit-learn's ``MLPRegressor``.
+    activations_ : list of Activation
+        The activation of each layer.
+    layers_ : list of karnet.network.Report
+        Of each layer: rank, solver used, residual, share of values outside the activation's domain,
+        and of targets outside that of its inverse.
+    n_features_in_ : int
+        Number of features seen during `fit`.
+    feature_names_in_ : ndarray of str
+        Their names, if all are strings.
+
+    Notes
+    -----
+    With pull-back the initial output weights are drawn for targets of mean 0 and variance 1 and
+    then brought to the unit and offset of y, since inverse activations saturate otherwise.
+
+    A pulled-back network sees the input only through as many linear scores as there are outputs,
+    and a wide one with a single output tends to the linear fit; random hidden layers do not.
+
+    Sample weights act only as long as the network does not fit every row exactly.
+
+    References
+    ----------
+    K.-A. Toh, Z. Lin, Z. Li, B. Oh and L. Sun, "Gradient-Free Learning Based on the Kernel and the
+    Range Space", 2018.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from karnet import KARRegressor
+    >>> X = np.linspace(0, 1, 50)[:, None]
+    >>> net = KARRegressor((20,), hidden="random", random_state=0).fit(X, np.sin(6 * X[:, 0]))
+    >>> net.score(X, np.sin(6 * X[:, 0])) > 0.99
+    True
+    """
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        # A few random units need not explain anything: they promise a fit only when wide.
+        tags.regressor_tags.poor_score = self.hidden == "random"
+        return tags
+
+    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
+        """Learn the network.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+            The inputs.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            The targets.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights of the rows. A weight of k is k copies of the row, one of 0 leaves it out.
+            Weights only act where the network cannot fit all rows exactly.
+
+        Returns
+        -------
+        self
+        """
+        with validation.unchanged_on_failure(self):
+            plan, sizes = self._plan(default_output=resolve_activation("identity"))
+            X = validation.check_inputs(self, X, reset=True)
+            y = validation.check_real_targets(y, X)
+            X, y, weight = _without_zero_weights(X, y, sample_weight)
+            Y = y[:, None] if y.ndim == 1 else y
+            drawn = self._draw(plan, sizes, X.shape[1], Y.shape[1])
+            if drawn and plan.hidden == "pullback":
+                plan, drawn[-1] = _in_target_units(plan, drawn[-1], Y, weight)
+            self._fit_network(Rows(X, Y, weight), plan, drawn)
+            self._one_output = y.ndim == 1
+        return self
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the network's output for each row.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+            The inputs.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_outputs), as the y of `fit`
+        """
+        Z, dtype = self._scores(X)
+        G = self.activations_[-1](Z).astype(dtype, copy=False)
+        return G[:, 0] if self._one_output else G
+
+
+def _without_zero_weights(
+    X: Any, y: NDArray[Any], sample_weight: ArrayLike | None
+) -> tuple[Any, NDArray[Any], Array | None]:
+    weight = validation.check_weight(sample_weight, X.shape[0])
+    if weight is None or weight.all():
+        return X, y, weight
+    kept = weight > 0.0
+    return X[kept], y[kept], weight[kept]
+
+
+def _times_class_weight(
+    weight: Array | None, class_weight: Any, classes: NDArray[Any], codes: NDArray[np.intp]
+) -> Array | None:
+    if class_weight is None:
+        return weight
+    if class_weight == "balanced":
+        totals = np.bincount(codes, weight)
+        per_class = totals.sum() / (len(classes) * totals)
+    else:
+        per_class = compute_class_weight(class_weight, classes=classes, y=classes[codes])
+    return np.asarray(per_class[codes] if weight is None else weight * per_class[codes])
+
+
+def _class_targets(f: Activation, q: int) -> Array:
+    """Return the output taught for each class: one column for two classes, else an indicator."""
+    Y = np.array([[0.0], [1.0]]) if q == 2 else np.eye(q)
+    return f.inside(Y, CLASS_MARGIN)
+
+
+def _in_target_units(plan: Plan, last: Layer, Y: Array, weight: Array | None) -> tuple[Plan, Layer]:
+    """Return plan and drawn output layer for targets of any unit and offset.
+
+    Weights are drawn for standardised targets, or the inverse activations would saturate.
+    """
+    B = last.f.phi(Y)
+    mean = np.average(B, axis=0, weights=weight) if plan.fit_intercept else np.zeros(Y.shape[1])
+    scale = np.sqrt(np.average((B - mean) ** 2, axis=0, weights=weight))
+    scale[scale == 0.0] = 1.0
+    layer = Layer(last.V * scale, last.w * scale + mean, last.f)
+    return replace(plan, centre=mean), layer

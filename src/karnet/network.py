@@ -1,0 +1,317 @@
+"""The KAR network: forward, pull-back, and the layer-by-layer learner, as pure functions.
+
+Letters are the paper's. A network has n layers with weights ``W_k = [w_k; V_k]``, the first row the
+bias, activations f_k and their inverses phi_k::
+
+    A_1 = [1, X]      A_{k+1} = [1, f_k(A_k W_k)]      G = f_n(A_n W_n)
+
+Learning pulls the target back, ``B_n = phi_n(Y)`` and ``B_k = phi_k((B_{k+1} - 1 w_{k+1})
+V_{k+1}^+)``, and then solves ``A_k W_k = B_k`` for k = 1 ... n (the paper's Theorem 3).
+
+With q classes the targets have only q distinct rows, and so have the pulled-back ones: ``B_k = E
+C_k``, E the m x q class indicator. Then ``W_k = (A_k^+ E) C_k``: q right-hand sides instead of h_k.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._lstsq import lstsq, solve
+from .accumulate import Sum
+from .activations import Activation, Array, Function
+from .blocks import Rows, block_slices, dense
+
+__all__ = ["Layer", "Network", "Plan", "Report", "learn", "pull_back", "scores"]
+
+# Cut-off of a matrix made by a pulled-back layer, which is numerically singular by nature: its
+# pre-activation has rank q. At machine precision its solution is rounding noise.
+PULLED_BACK_RCOND = 1e-9
+# Cut-off of V^+: weights that an earlier sweep learned are of low rank.
+PINV_RCOND = 1e-8
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One layer, ``f(A V + w)``."""
+
+    V: Array
+    w: Array
+    f: Activation
+
+    def linear(self, A: Array) -> Array:
+        """Return ``A V + w``; learning and prediction both come through this one expression."""
+        Z: Array = A @ self.V
+        Z += self.w
+        return Z
+
+
+@dataclass(frozen=True)
+class Network:
+    """Layers, and how the input reaches them.
+
+    Attributes
+    ----------
+    layers : tuple of Layer
+        The hidden layers and, last, the output layer.
+    direct_links : bool
+        Whether the input is joined to the last hidden layer.
+    input_map : callable, optional
+        What the input goes through first.
+    """
+
+    layers: tuple[Layer, ...]
+    direct_links: bool = False
+    input_map: Function | None = None
+
+
+def scores(network: Network, X: Any) -> Array:
+    """Return ``A_n W_n``, the output before the last activation, block by block of rows."""
+    *below, last = network.layers
+    before_last = _forward(below, network.direct_links, network.input_map)
+    Z = np.empty((X.shape[0], last.V.shape[1]))
+    for rows in block_slices(len(Z), max(len(layer.V) for layer in network.layers)):
+        Z[rows] = last.linear(before_last(dense(X[rows])))
+    return Z
+
+
+def _forward(layers: Sequence[Layer], direct_links: bool, input_map: Function | None) -> Function:
+    """Return the function from X to what the next layer sees: its A without the column of ones."""
+
+    def forward(X: Array) -> Array:
+        X = X if input_map is None else input_map(X)
+        A = X
+        for layer in layers:
+            A = layer.f(layer.linear(A))
+        return np.hstack([A, X]) if direct_links and layers else A
+
+    return forward
+
+
+def pull_back(Y: Array, upper: Sequence[Layer]) -> Array:
+    """Return what a layer should give for the layers above it to give Y.
+
+    From the last layer down, ``Y <- (phi(Y) - 1 w) V^+``. The target of a layer's least-squares
+    problem is phi of the result.
+
+    Parameters
+    ----------
+    Y : array of shape (rows, q)
+        Outputs of the network.
+    upper : sequence of Layer
+        The layers above, from the next one to the last; for the last layer itself, none.
+
+    Returns
+    -------
+    array of shape (rows, h)
+    """
+    for layer in reversed(upper):
+        # y V^+ is the minimum-norm solution z of z V = y.
+        Y = lstsq(layer.V.T, (layer.f.phi(Y) - layer.w).T, rcond=PINV_RCOND, solver="svd").coef.T
+    return Y
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a network is to be learned.
+
+    Attributes
+    ----------
+    activations : tuple of Activation
+        f_1 ... f_n.
+    hidden : {"pullback", "random"}
+        Whether hidden layers are solved for pulled-back targets or stay as drawn.
+    alpha, solver, rcond
+        As in `lstsq`, for every layer that is solved; ``rcond=None`` cuts matrices made by a
+        pulled-back layer at `PULLED_BACK_RCOND`, all others at machine precision.
+    n_sweeps : int
+        How often pull-back and solves are gone through.
+    fit_intercept : bool
+        Whether the output layer has a bias.
+    direct_links, input_map
+        As in `Network`.
+    centre : array of shape (q,), optional
+        Taken from the target phi_n(Y) before the output layer is solved, and given to its bias.
+    """
+
+    activations: tuple[Activation, ...]
+    hidden: str = "pullback"
+    alpha: float = 0.0
+    solver: str = "auto"
+    rcond: float | None = None
+    n_sweeps: int = 1
+    fit_intercept: bool = True
+    direct_links: bool = False
+    input_map: Function | None = None
+    centre: Array | None = None
+
+
+@dataclass(frozen=True)
+class Report:
+    """How a layer was learned.
+
+    Attributes
+    ----------
+    rank : int or None
+        Numerical rank of A_k, its column of ones included; None if the layer stayed as drawn.
+    solver : str
+        The least-squares solver that was really used; "random" if the layer stayed as drawn.
+    residual : float or None
+        ``||A_k W_k - B_k||_F``, rows weighted; None if the layer stayed as drawn.
+    outside : float
+        Share of the values of A_k W_k outside the domain of the activation.
+    clipped : float
+        Share of the pulled-back target values on which the inverse activation is not defined; they
+        were moved to the edge of where it is.
+    """
+
+    rank: int | None
+    solver: str
+    residual: float | None
+    outside: float
+    clipped: float = 0.0
+
+
+Learned = tuple[Network, list[Report]]
+
+
+def learn(rows: Rows, plan: Plan, drawn: Sequence[Layer], Y: Array | None = None) -> Learned:
+    """Learn a network whose output approximates the targets of the rows.
+
+    Parameters
+    ----------
+    rows : Rows
+        Inputs, targets and weights. Targets are rows of outputs or, with `Y`, indices into it.
+    plan : Plan
+        What is to be learned, and how.
+    drawn : sequence of Layer
+        The weights to start from, one layer per hidden layer: W_2 ... W_n for pull-back, which
+        goes through them, W_1 ... W_{n-1} for random hidden layers.
+    Y : array of shape (classes, q), optional
+        The distinct rows of the targets.
+
+    Returns
+    -------
+    network : Network
+        Of several sweeps, the one with the smallest residual of the output layer.
+    reports : list of Report
+        One per layer.
+    """
+    if plan.hidden == "random":
+        return _learn_last(rows, plan, drawn, Y)
+    sweeps = []
+    for _ in range(plan.n_sweeps):
+        network, reports = _learn_all(rows, plan, drawn, Y)
+        sweeps.append((network, reports))
+        # The direct links, if any, are no part of what the hidden layer below is to give.
+        drawn = [
+            replace(new, V=new.V[: len(old.V)])
+            for new, old in zip(network.layers[1:], drawn, strict=True)
+        ]
+    return min(sweeps, key=lambda learned: learned[1][-1].residual or 0.0)
+
+
+def _learn_last(rows: Rows, plan: Plan, drawn: Sequence[Layer], Y: Array | None) -> Learned:
+    reports = []
+    for k, layer in enumerate(drawn):
+        _, outside, _ = _measure(_seen(rows, plan, drawn[:k]), layer)
+        reports.append(Report(None, "random", None, outside))
+    last, report = _learn_layer(rows, plan, drawn, (), Y)
+    return Network((*drawn, last), plan.direct_links, plan.input_map), [*reports, report]
+
+
+def _learn_all(rows: Rows, plan: Plan, drawn: Sequence[Layer], Y: Array | None) -> Learned:
+    layers: list[Layer] = []
+    reports = []
+    for k in range(len(plan.activations)):
+        layer, report = _learn_layer(rows, plan, layers, drawn[k:], Y)
+        layers.append(layer)
+        reports.append(report)
+    return Network(tuple(layers), plan.direct_links, plan.input_map), reports
+
+
+def _learn_layer(
+    rows: Rows, plan: Plan, below: Sequence[Layer], upper: Sequence[Layer], Y: Array | None
+) -> tuple[Layer, Report]:
+    """Solve ``A_k W_k = B_k`` for the layer between those below and those above."""
+    f = plan.activations[len(below)]
+    output = _is_output(plan, below)
+    bias = plan.fit_intercept or not output
+    centre = plan.centre if output and plan.centre is not None else 0.0
+    seen = _seen(rows, plan, below)
+    distinct = None if Y is None else pull_back(Y, upper)
+
+    def wanted(y: NDArray[Any]) -> Array:
+        return pull_back(y, upper) if distinct is None else distinct[y]
+
+    def right_hand_side(y: NDArray[Any]) -> Array:
+        return f.phi(wanted(y)) - centre if distinct is None else indicator(y, len(distinct))
+
+    solution = solve(
+        lambda statistic: seen.reduce(lambda a, y, w: statistic(a, right_hand_side(y), w)),
+        len(rows),
+        _n_inputs(rows, plan, below),
+        bias=bias,
+        alpha=plan.alpha,
+        solver=plan.solver,
+        rcond=_cut_off(plan, below),
+    )
+    W = solution.coef if distinct is None else solution.coef @ (f.phi(distinct) - centre)
+    w = (W[0] if bias else np.zeros(W.shape[1])) + centre
+    layer = Layer(W[int(bias) :], w, f)
+    return layer, Report(solution.rank, solution.solver, *_measure(seen, layer, wanted))
+
+
+def indicator(codes: NDArray[Any], q: int) -> Array:
+    """Return E, one row per code with a 1 in its column."""
+    E = np.zeros((len(codes), q))
+    E[np.arange(len(codes)), codes] = 1.0
+    return E
+
+
+def _is_output(plan: Plan, below: Sequence[Layer]) -> bool:
+    return len(below) == len(plan.activations) - 1
+
+
+def _n_inputs(rows: Rows, plan: Plan, below: Sequence[Layer]) -> int:
+    d = int(rows.X.shape[1])
+    if not below:
+        return d
+    return int(below[-1].V.shape[1]) + d * (plan.direct_links and _is_output(plan, below))
+
+
+def _seen(rows: Rows, plan: Plan, below: Sequence[Layer]) -> Rows:
+    """Return the rows as the layer after those below sees them."""
+    links = plan.direct_links and _is_output(plan, below)
+    widest = max([_n_inputs(rows, plan, below), *(layer.V.shape[1] for layer in below)])
+    return rows.map(_forward(below, links, plan.input_map), widest)
+
+
+def _cut_off(plan: Plan, below: Sequence[Layer]) -> float | None:
+    if plan.rcond is None and plan.hidden == "pullback" and below:
+        return PULLED_BACK_RCOND
+    return plan.rcond
+
+
+def _measure(
+    seen: Rows, layer: Layer, wanted: Callable[[NDArray[Any]], Array] | None = None
+) -> tuple[float, float, float]:
+    """Return a layer's residual, and the shares outside its domain and of clipped targets."""
+
+    def tally(a: Array, y: NDArray[Any], weight: Array | None) -> Sum:
+        Z = layer.linear(a)
+        outside = layer.f.share_outside(Z)
+        if wanted is None:
+            return Sum(Z.size * np.array([0.0, outside, 0.0, 1.0]))
+        H = wanted(y)
+        clipped = layer.f.share_outside_codomain(H)
+        error = np.sum((Z - layer.f.phi(H)) ** 2, axis=1)
+        total = error.sum() if weight is None else error @ weight
+        return Sum(np.array([total, Z.size * outside, Z.size * clipped, Z.size]))
+
+    squares, outside, clipped, size = seen.reduce(tally).value
+    return float(np.sqrt(squares)), float(outside / size), float(clipped / size)
