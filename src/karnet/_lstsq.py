@@ -87,10 +87,8 @@ def lstsq(
     Solution(coef=array([1., 1.]), rank=1, solver='svd')
     """
     A, B, vector = _checked(A, B)
-    rows = Rows(A, B)
     m, n = A.shape
-    rcond = None if rcond is None else check_non_negative("rcond", rcond)
-    solution = solve(rows.reduce, m, n, bias=bias, alpha=alpha, solver=solver, rcond=rcond)
+    solution = solve(Rows(A, B).reduce, m, n, bias=bias, alpha=alpha, solver=solver, rcond=rcond)
     if vector:
         return Solution(solution.coef[:, 0], solution.rank, solution.solver)
     return solution
@@ -154,16 +152,14 @@ def solve(
         raise ValueError(
             f"solver={solver!r} is not known: give one of {', '.join(('auto', *SOLVERS))}."
         )
-    rcond = EPS * (n + bias) if rcond is None else rcond
+    rcond = EPS * (n + bias) if rcond is None else check_non_negative("rcond", rcond)
     problem = Problem(reduce, m, n, bias, check_non_negative("alpha", alpha), rcond)
     wide = m < (n if alpha else problem.columns)
     methods = DUAL if wide else PRIMAL
     first = choose_solver(m, n) if solver == "auto" else solver
-    for name in SOLVERS[SOLVERS.index(first) :]:
-        found = methods[name](problem)
-        if found is not None:
-            break
-    assert found is not None  # the last solver always answers
+    names = iter(SOLVERS[SOLVERS.index(first) :])
+    while (found := methods[name := next(names)](problem)) is None:
+        pass  # the last one always answers
     coef, rank = found
     if not np.isfinite(coef).all():
         raise ValueError(

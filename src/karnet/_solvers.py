@@ -147,7 +147,8 @@ def _dual_svd(p: Problem) -> Found:
     if p.bias and not p.alpha:
         return _minimum_norm(p.rcond, *_centred_rows(p))
     A, B, centre = _dual_system(p)
-    W, rank = _minimum_norm(p.rcond, A, B)
+    # Scaled to unit length, the columns of a small ridge would count as much as those of A.
+    W, rank = _minimum_norm(p.rcond, A, B, scaled=not p.alpha)
     return _from_dual(p, W, rank, centre)
 
 
@@ -171,6 +172,7 @@ def _centred_rows(p: Problem) -> tuple[Array, Array, Centre]:
     weight = float(np.sum(root**2))
     centre = Centre(weight, (root.T @ A)[0] / weight, (root.T @ B)[0] / weight)
     A, B = A - root * centre.A, B - root * centre.B
+    A -= root * ((root.T @ A)[0] / weight)  # what the means were rounded by
     return np.where(_column_norms(A) <= _noise(p, centre), 0.0, A), B, centre
 
 
@@ -185,14 +187,14 @@ DUAL: dict[str, Solver] = {"cholesky": _dual_cholesky, "qr": _dual_qr, "svd": _d
 
 
 def _minimum_norm(
-    rcond: float, R: Array, Z: Array, centre: Centre | None = None
+    rcond: float, R: Array, Z: Array, centre: Centre | None = None, scaled: bool = True
 ) -> tuple[Array, int]:
-    """Return the minimum-norm solution of ``R W = Z`` and the rank of R on scaled columns.
+    """Return the minimum-norm solution of ``R W = Z``, and the rank of R with columns scaled.
 
     With a centre, R and Z are centred, and the solution and rank are those of ``[1, A] W = B``: it
     meets ``bias + mean_A W = mean_B`` too, and the bias counts in the norm.
     """
-    scale = _column_norms(R)
+    scale = _column_norms(R) if scaled else np.ones(R.shape[1])
     U, s, Vt = svd(R / scale, full_matrices=False, check_finite=False)
     rank = int(np.sum(s > rcond * s[:1].sum()))
     z = (U[:, :rank].T @ Z) / s[:rank, None]

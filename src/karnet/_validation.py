@@ -77,8 +77,6 @@ def check_real_targets(y: Any, X: Any) -> Array:
             f"y must hold numbers, one row per sample and one column per output ({error})."
         ) from error
     check_consistent_length(X, y)
-    if y.ndim > 2:
-        raise ValueError(f"y must have one or two dimensions, but its shape is {y.shape}.")
     refuse_infinite_targets(y)
     return np.asarray(y)
 

@@ -53,12 +53,12 @@ class Centre:
     @classmethod
     def of(cls, A: Array, B: Array, weight: Array | None, bias: bool) -> Centre:
         """Return the statistic of one block of rows."""
-        if not bias:
+        if not bias or not len(A):
             return cls(0.0, np.zeros(A.shape[1]), np.zeros(B.shape[1]))
-        total = float(len(A)) if weight is None else float(weight.sum())
-        return cls(
-            total, np.average(A, axis=0, weights=weight), np.average(B, axis=0, weights=weight)
-        )
+        weight = np.ones(len(A)) if weight is None else weight
+        total = float(weight.sum())
+        # Counted from the first row, the mean of a constant column is exact.
+        return cls(total, *(M[0] + weight @ (M - M[0]) / total for M in (A, B)))
 
     def merge(self, other: Centre, /) -> Centre:
         """Return the statistic of both blocks of rows."""
@@ -126,7 +126,10 @@ class Triangle:
     def of(cls, A: Array, B: Array, weight: Array | None, bias: bool) -> Triangle:
         """Return the statistic of one block of rows."""
         centre = Centre.of(A, B, weight, bias)
-        return cls(centre, triangular_factor(*centre.subtract(A, B, weight)))
+        A, B = centre.subtract(A, B, None)
+        # What the means were rounded by would be noise in columns that hardly vary.
+        rest = Centre.of(A, B, weight, bias)
+        return cls(centre, triangular_factor(*rest.subtract(A, B, weight)))
 
     def merge(self, other: Triangle, /) -> Triangle:
         """Return the statistic of both blocks of rows."""

@@ -133,7 +133,8 @@ def _gelu_cdf(x: Array) -> Array:
 
 
 def _gelu_derivative(x: Array) -> Array:
-    return _gelu_cdf(x) + x * np.exp(-0.5 * x * x) / np.sqrt(2.0 * np.pi)
+    near = np.clip(x, -40.0, 40.0)  # the bell is 0 beyond, and its argument would overflow
+    return np.asarray(_gelu_cdf(x) + near * np.exp(-0.5 * near**2) / np.sqrt(2.0 * np.pi))
 
 
 def _sigmoid_derivative(x: Array) -> Array:
@@ -163,7 +164,7 @@ ACTIVATIONS: dict[str, Activation] = {
             "arctan",
             np.arctan,
             np.tan,
-            lambda x: 1.0 / (1.0 + x * x),
+            lambda x: np.hypot(1.0, x) ** -2.0,
             codomain=(-np.pi / 2, np.pi / 2),
         ),
         Activation(

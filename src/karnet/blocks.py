@@ -88,5 +88,8 @@ class Rows:
 
 
 def dense(X: Any) -> Array:
-    """Return a block of inputs as a dense float64 array."""
-    return np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float64)
+    """Return a block of inputs as a dense float64 array, rows in one piece.
+
+    Matrix products round differently on columns in one piece; results must not depend on that.
+    """
+    return np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float64, order="C")

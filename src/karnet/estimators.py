@@ -175,7 +175,7 @@ class KARClassifier(ClassifierMixin, KARNetwork):
             if len(self.classes_) < 2:
                 raise ValueError(
                     f"y must hold at least two classes, but holds one class only: "
-                    f"{self.classes_[0]!r}."
+                    f"{self.classes_.tolist()[0]!r}."
                 )
             weight = _times_class_weight(weight, self.class_weight, self.classes_, codes)
             Y = _class_targets(plan.activations[-1], len(self.classes_))
@@ -210,9 +210,9 @@ class KARClassifier(ClassifierMixin, KARNetwork):
         Z, dtype = self._scores(X)
         f = self.activations_[-1]
         if len(self.classes_) > 2:
-            return f(Z).astype(dtype, copy=False)
+            return np.asarray(f(Z), dtype=dtype)
         low, high = f.phi(_class_targets(f, 2))
-        return ((2.0 * Z - low - high) / (high - low))[:, 0].astype(dtype, copy=False)
+        return np.asarray((2.0 * Z - low - high) / (high - low), dtype=dtype)[:, 0]
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the class of each row.
@@ -387,7 +387,7 @@ class KARRegressor(RegressorMixin, KARNetwork):
         ndarray of shape (n_samples,) or (n_samples, n_outputs), as the y of `fit`
         """
         Z, dtype = self._scores(X)
-        G = self.activations_[-1](Z).astype(dtype, copy=False)
+        G = np.asarray(self.activations_[-1](Z), dtype=dtype)
         return G[:, 0] if self._one_output else G
 
 

@@ -33,6 +33,8 @@ __all__ = ["Layer", "Network", "Plan", "Report", "learn", "pull_back", "scores"]
 PULLED_BACK_RCOND = 1e-9
 # Cut-off of V^+: weights that an earlier sweep learned are of low rank.
 PINV_RCOND = 1e-8
+# By how much of the target another sweep must fit better to be kept: more than rounding.
+PROGRESS = 1e-9
 
 
 @dataclass(frozen=True)
@@ -161,7 +163,7 @@ class Report:
     solver : str
         The least-squares solver that was really used; "random" if the layer stayed as drawn.
     residual : float or None
-        ``||A_k W_k - B_k||_F``, rows weighted; None if the layer stayed as drawn.
+        ``||A_k W_k - B_k|| / ||B_k||``, rows weighted; None if the layer stayed as drawn.
     outside : float
         Share of the values of A_k W_k outside the domain of the activation.
     clipped : float
@@ -203,16 +205,21 @@ def learn(rows: Rows, plan: Plan, drawn: Sequence[Layer], Y: Array | None = None
     """
     if plan.hidden == "random":
         return _learn_last(rows, plan, drawn, Y)
-    sweeps = []
-    for _ in range(plan.n_sweeps):
-        network, reports = _learn_all(rows, plan, drawn, Y)
-        sweeps.append((network, reports))
+    best, best_reports = network, reports = _learn_all(rows, plan, drawn, Y)
+    for _ in range(plan.n_sweeps - 1):
         # The direct links, if any, are no part of what the hidden layer below is to give.
         drawn = [
             replace(new, V=new.V[: len(old.V)])
             for new, old in zip(network.layers[1:], drawn, strict=True)
         ]
-    return min(sweeps, key=lambda learned: learned[1][-1].residual or 0.0)
+        network, reports = _learn_all(rows, plan, drawn, Y)
+        if _output_residual(reports) < _output_residual(best_reports) - PROGRESS:
+            best, best_reports = network, reports
+    return best, best_reports
+
+
+def _output_residual(reports: list[Report]) -> float:
+    return reports[-1].residual or 0.0
 
 
 def _learn_last(rows: Rows, plan: Plan, drawn: Sequence[Layer], Y: Array | None) -> Learned:
@@ -304,14 +311,15 @@ def _measure(
 
     def tally(a: Array, y: NDArray[Any], weight: Array | None) -> Sum:
         Z = layer.linear(a)
-        outside = layer.f.share_outside(Z)
+        outside = Z.size * layer.f.share_outside(Z)
         if wanted is None:
-            return Sum(Z.size * np.array([0.0, outside, 0.0, 1.0]))
+            return Sum(np.array([0.0, 0.0, outside, 0.0, Z.size]))
         H = wanted(y)
-        clipped = layer.f.share_outside_codomain(H)
-        error = np.sum((Z - layer.f.phi(H)) ** 2, axis=1)
-        total = error.sum() if weight is None else error @ weight
-        return Sum(np.array([total, Z.size * outside, Z.size * clipped, Z.size]))
+        B = layer.f.phi(H)
+        clipped = Z.size * layer.f.share_outside_codomain(H)
+        squares = np.array([np.sum((Z - B) ** 2, axis=1), np.sum(B**2, axis=1)])
+        squares = squares.sum(axis=1) if weight is None else squares @ weight
+        return Sum(np.array([*squares, outside, clipped, Z.size]))
 
-    squares, outside, clipped, size = seen.reduce(tally).value
-    return float(np.sqrt(squares)), float(outside / size), float(clipped / size)
+    error, target, outside, clipped, size = seen.reduce(tally).value
+    return float(np.sqrt(error / (target or 1.0))), float(outside / size), float(clipped / size)

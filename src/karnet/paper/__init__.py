@@ -1,0 +1,15 @@
+"""The paper's experiments, run through the public estimators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import MappingProxyType
+
+from . import iris, rounding, xor
+from .table import Table
+
+__all__ = ["EXPERIMENTS", "Table"]
+
+EXPERIMENTS: MappingProxyType[str, Callable[[], list[Table]]] = MappingProxyType(
+    {"xor": xor.tables, "iris": iris.tables, "rounding": rounding.tables}
+)

@@ -1,0 +1,89 @@
+"""Rows in blocks, and the statistics that merge over them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from karnet.accumulate import Gram, Stack, Sum, Triangle
+from karnet.blocks import Rows, block_slices, dense
+
+
+@pytest.mark.parametrize(("n_rows", "width"), [(0, 3), (1, 1), (256, 10**9), (1000, 10**9)])
+def test_slices_cover_every_row_once(n_rows, width):
+    covered = [i for rows in block_slices(n_rows, width) for i in range(n_rows)[rows]]
+    assert covered == list(range(n_rows))
+
+
+def test_a_table_of_many_blocks_is_mapped_block_by_block(monkeypatch):
+    monkeypatch.setattr("karnet.blocks.BLOCK_SIZE", 1)
+    X = np.arange(2000.0).reshape(1000, 2)
+    rows = Rows(X, np.arange(1000), np.ones(1000)).map(lambda block: 2 * block, 2)
+    assert rows.X is X
+    blocks = list(rows)
+    assert len(blocks) == 4
+    np.testing.assert_array_equal(np.vstack([a for a, _, _ in blocks]), 2 * X)
+    np.testing.assert_array_equal(
+        rows.reduce(lambda a, y, w: Sum(a.sum(axis=0))).value, 2 * X.sum(0)
+    )
+
+
+def test_a_table_of_one_block_is_mapped_at_once():
+    calls = []
+    rows = Rows(np.ones((5, 2)), np.arange(5)).map(lambda block: calls.append(1) or block, 2)
+    for _ in range(3):
+        rows.reduce(lambda a, y, w: Sum(a))
+    assert len(calls) == 1
+
+
+def test_dense_blocks_do_not_depend_on_how_the_table_lies():
+    X = np.random.default_rng(0).standard_normal((6, 3)).astype(np.float32)
+    for each in (X, np.asfortranarray(X), sparse.csr_array(X), X[::-1][::-1]):
+        block = dense(each)
+        assert block.flags.c_contiguous
+        assert block.dtype == np.float64
+        np.testing.assert_array_equal(block, X.astype(np.float64))
+
+
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_statistics_of_parts_merge_to_those_of_the_whole(bias, weighted):
+    rng = np.random.default_rng(0)
+    A, B = rng.standard_normal((90, 4)) + 5, rng.standard_normal((90, 2))
+    weight = rng.uniform(0.1, 3.0, 90) if weighted else None
+    parts = [slice(0, 7), slice(7, 50), slice(50, 90)]
+
+    def merged(statistic):
+        first, *others = (
+            statistic.of(A[p], B[p], None if weight is None else weight[p], bias) for p in parts
+        )
+        for other in others:
+            first = first.merge(other)
+        return first
+
+    gram, whole = merged(Gram), Gram.of(A, B, weight, bias)
+    np.testing.assert_allclose(gram.AA, whole.AA, rtol=1e-12)
+    np.testing.assert_allclose(gram.AB, whole.AB, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(gram.centre.A, whole.centre.A, rtol=1e-14)
+    triangle = merged(Triangle)
+    np.testing.assert_allclose(
+        triangle.R.T @ triangle.R,
+        Triangle.of(A, B, weight, bias).R.T @ Triangle.of(A, B, weight, bias).R,
+        rtol=1e-11,
+        atol=1e-12,
+    )
+    np.testing.assert_allclose((triangle.R.T @ triangle.R)[:4, :4], gram.AA, rtol=1e-11)
+    stack = merged(Stack)
+    assert stack.rows.shape == (90, 6 + bias)
+    np.testing.assert_array_equal(stack.rows, Stack.of(A, B, weight, bias).rows)
+
+
+def test_centred_products_keep_their_digits_beside_a_large_offset():
+    rng = np.random.default_rng(1)
+    A = rng.standard_normal((1000, 3))
+    B = np.zeros((1000, 1))
+    far = [Gram.of(part + 1e6, B[:250], None, True) for part in np.split(A, 4)]
+    gram = far[0].merge(far[1]).merge(far[2].merge(far[3]))
+    centred = A - A.mean(axis=0)
+    np.testing.assert_allclose(gram.AA, centred.T @ centred, rtol=1e-7, atol=1e-6)

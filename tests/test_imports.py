@@ -1,0 +1,109 @@
+"""The rooms of the house: who may import whom, and what the world sees."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import pkgutil
+from pathlib import Path
+
+import pytest
+
+import karnet
+
+SOURCE = Path(karnet.__file__).parent
+# From the ground floor up: a room may use only rooms that stand before it.
+FLOORS = [
+    "activations",
+    "blocks",
+    "accumulate",
+    "_solvers",
+    "_lstsq",
+    "network",
+    "_validation",
+    "_base",
+    "estimators",
+    "paper",
+    "cli",
+]
+KNOW_SCIKIT_LEARN_S_BASE = {"_validation", "_base", "estimators"}
+CORE = {"numpy", "scipy", "sklearn", "karnet"}
+MODULES = sorted(SOURCE.rglob("*.py"))
+
+
+def room(path):
+    return path.relative_to(SOURCE).with_suffix("").parts[0]
+
+
+def imports(path):
+    """Yield what a module imports by its full name."""
+    package = ("karnet", *path.relative_to(SOURCE).parts[:-1])
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else ()
+            name = ".".join([*base, *([node.module] if node.module else [])])
+            yield name
+            if not node.module:
+                yield from (f"{name}.{alias.name}" for alias in node.names)
+
+
+def test_every_room_has_its_floor():
+    assert {room(path) for path in MODULES} == {*FLOORS, "__init__"}
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_rooms_use_only_what_stands_below(path):
+    here = room(path)
+    if here == "__init__":
+        return
+    for name in imports(path):
+        if name.startswith("karnet."):
+            there = name.split(".")[1]
+            if there in FLOORS and there != here:
+                assert FLOORS.index(there) < FLOORS.index(here), f"{here} imports {there}"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_only_the_core_dependencies_are_imported(path):
+    import sys
+
+    for name in imports(path):
+        top = name.split(".")[0]
+        assert top in CORE or top in sys.stdlib_module_names, f"{path.name} imports {name}"
+        if name.startswith(("sklearn.base", "sklearn.utils")):
+            assert room(path) in KNOW_SCIKIT_LEARN_S_BASE
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_only_the_command_line_prints(path):
+    calls = [
+        node.func.id
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    ]
+    assert "print" not in calls or room(path) == "cli"
+
+
+def modules():
+    names = [m.name for m in pkgutil.walk_packages(karnet.__path__, "karnet.")]
+    return [importlib.import_module(name) for name in ["karnet", *names]]
+
+
+@pytest.mark.parametrize("module", modules(), ids=lambda module: module.__name__)
+def test_public_names_exist_and_say_what_they_are(module):
+    assert module.__doc__
+    for name in module.__all__:
+        thing = getattr(module, name)
+        if inspect.isfunction(thing) or inspect.isclass(thing):
+            assert inspect.getdoc(thing), f"{module.__name__}.{name} has no docstring"
+
+
+def test_the_version_is_said_once():
+    import tomllib
+
+    project = SOURCE.parents[1] / "pyproject.toml"
+    if project.exists():
+        assert tomllib.loads(project.read_text())["project"]["version"] == karnet.__version__
