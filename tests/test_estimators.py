@@ -421,7 +421,7 @@ def test_bad_targets_are_refused(estimator, y, message):
 def test_a_failing_refit_leaves_the_earlier_fit_as_it_was(estimator):
     net = estimator((5,), random_state=0).fit(pd.DataFrame(IRIS_X, columns=list("abcd")), IRIS_Y)
     before = dict(vars(net))
-    two_columns = pd.DataFrame(IRIS_X[:, :2], columns=list("xy"))
+    two_columns = pd.DataFrame(IRIS_X[:, :2].copy(), columns=list("xy"))
     two_columns.iloc[0, 0] = np.nan
     with pytest.raises(ValueError, match="in column 'x'"):
         net.fit(two_columns, IRIS_Y)

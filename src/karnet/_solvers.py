@@ -98,7 +98,7 @@ def _primal_qr(p: Problem) -> Found:
     R = R / scale
     if _triangular_rcond(R) <= ESTIMATE * p.n * p.rcond:
         return None
-    W = solve_triangular(R, Z, check_finite=False) / scale[:, None]
+    W = _back_substitute(R, Z) / scale[:, None]
     return _with_bias(p, W, p.triangle.centre), p.columns
 
 
@@ -139,7 +139,7 @@ def _dual_qr(p: Problem) -> Found:
     Q, R = np.linalg.qr(A.T)
     if _triangular_rcond(R) <= ESTIMATE * p.m * p.rcond:
         return None
-    W = Q @ solve_triangular(R, B, trans="T", check_finite=False)
+    W = Q @ _back_substitute(R, B, transposed=True)
     return _from_dual(p, W, p.m, centre)
 
 
@@ -207,7 +207,7 @@ def _minimum_norm(
         C = np.block([[np.ones((1, 1)), centre.A[None]], [np.zeros((rank, 1)), C]])
         z = np.vstack([centre.B, z])
     Q, T = np.linalg.qr(C.T)
-    return Q @ solve_triangular(T, z, trans="T", check_finite=False), len(C)
+    return Q @ _back_substitute(T, z, transposed=True), len(C)
 
 
 def _with_bias(p: Problem, W: Array, centre: Centre) -> Array:
@@ -230,6 +230,13 @@ def _cholesky(K: Array, rcond: float) -> tuple[Array, int] | None:
         if reciprocal_condition >= bound:
             return L, steps
     return None
+
+
+def _back_substitute(R: Array, Z: Array, transposed: bool = False) -> Array:
+    """Return the solution of ``R W = Z``, or of ``R' W = Z``, for an upper triangle R."""
+    if not Z.size:
+        return Z  # which older versions of SciPy do not take
+    return np.asarray(solve_triangular(R, Z, trans=int(transposed), check_finite=False))
 
 
 def _triangular_rcond(R: Array) -> float:
