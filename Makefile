@@ -16,18 +16,19 @@ lint: .venv/.test
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-.venv/bin/python:
+.venv/.made:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	  echo "karnet needs Python 3.11 or newer: install it and name it, as in 'make PYTHON=python3.11 test'."; exit 1; }
 	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || { \
 	  echo "$(PYTHON) lacks ensurepip: install its venv package (Debian and Ubuntu: apt install python3-venv)."; exit 1; }
-	$(PYTHON) -m venv .venv
+	$(PYTHON) -m venv --clear .venv
+	touch $@
 
-.venv/.core: pyproject.toml | .venv/bin/python
+.venv/.core: pyproject.toml | .venv/.made
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
 	touch $@
 
-.venv/.test: pyproject.toml | .venv/bin/python
+.venv/.test: pyproject.toml | .venv/.made
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	touch $@ .venv/.core
 

@@ -44,26 +44,29 @@ def test_what_is_pulled_back_comes_out_at_the_other_end(name):
     assert np.isfinite(H).all()
 
 
+@pytest.mark.parametrize("name", ["leaky_relu", "arctan", "logit"])
 @pytest.mark.parametrize("sizes", [(), (3,), (20,), (6, 4)])
 @pytest.mark.parametrize("alpha", [0.0, 1e-2])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_few_distinct_rows_give_the_same_weights_as_the_long_way(sizes, alpha, weighted):
+def test_few_distinct_rows_give_the_same_weights_as_the_long_way(name, sizes, alpha, weighted):
     rng, X, codes = classes(1)
-    # Leaky units and more outputs than units keep every matrix well-conditioned.
-    f = ACTIVATIONS["leaky_relu"]
+    X = np.column_stack([X, X @ np.ones(4)])  # a rank-deficient A_1
+    f = ACTIVATIONS[name]
     Y = rng.uniform(0.1, 0.9, (3, 8))
     weight = rng.uniform(0.5, 2.0, len(X)) if weighted else None
     plan = Plan((f,) * (len(sizes) + 1), alpha=alpha)
     start = drawn_layers(rng, [*sizes, 8], [f] * len(sizes)) if sizes else []
     short, short_reports = learn(Rows(X, codes, weight), plan, start, Y)
     long, long_reports = learn(Rows(X, Y[codes], weight), plan, start)
-    for ours, theirs, report in zip(short.layers, long.layers, short_reports, strict=True):
-        if alpha == 0.0 and report.rank is not None and report.rank < len(ours.V) + 1:
-            continue  # a rank-deficient matrix takes up the rounding of the layer below
-        np.testing.assert_allclose(ours.V, theirs.V, rtol=1e-7, atol=1e-8)
-        np.testing.assert_allclose(ours.w, theirs.w, rtol=1e-7, atol=1e-8)
+    # The first layer is the same to the last digits; later ones see its rounding, amplified where
+    # they are ill-conditioned, unless there is a ridge.
+    resolved = alpha > 0 or name == "leaky_relu"
+    for k, (ours, theirs) in enumerate(zip(short.layers, long.layers, strict=True)):
+        if k == 0 or resolved:
+            np.testing.assert_allclose(ours.V, theirs.V, rtol=1e-7, atol=1e-9)
+            np.testing.assert_allclose(ours.w, theirs.w, rtol=1e-7, atol=1e-9)
     residuals = [[r.residual for r in each] for each in (short_reports, long_reports)]
-    np.testing.assert_allclose(*residuals, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(*residuals, rtol=1e-6 if resolved else 1e-3, atol=1e-9)
 
 
 def test_few_distinct_rows_need_q_right_hand_sides(monkeypatch):
@@ -85,6 +88,11 @@ def test_few_distinct_rows_need_q_right_hand_sides(monkeypatch):
     plan = Plan((LOGIT, LOGIT))
     learn(Rows(X, codes), plan, drawn_layers(rng, [50, 3], [LOGIT]), np.eye(3))
     assert set(seen) == {3}
+
+
+def test_learned_weights_of_low_rank_are_cut_off_in_the_pull_back():
+    layer = Layer(np.diag([1.0, 1e-12]), np.zeros(2), IDENTITY)
+    np.testing.assert_allclose(pull_back(np.ones((1, 2)), [layer]), [[1.0, 0.0]])
 
 
 def test_indicator_has_one_row_per_code():

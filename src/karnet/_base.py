@@ -8,14 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from . import _validation as validation
-from ._lstsq import check_non_negative
+from ._lstsq import check_non_negative, check_rcond, check_solver
 from .activations import Activation, Array, Function, resolve_activation, through_exp
 from .blocks import Rows
-from .network import Layer, Network, Plan, learn, scores
+from .network import Layer, Network, Plan, learn
 
 __all__ = ["AnyActivation", "KARNetwork"]
 
@@ -76,11 +75,11 @@ class KARNetwork(BaseEstimator):
             activations=(f,) * len(sizes) + (output,),
             hidden=hidden,
             alpha=check_non_negative("alpha", self.alpha),
-            solver=self.solver,
-            rcond=None if self.rcond is None else check_non_negative("rcond", self.rcond),
+            solver=check_solver(self.solver),
+            rcond=check_rcond(self.rcond),
             n_sweeps=n_sweeps,
-            fit_intercept=bool(self.fit_intercept),
-            direct_links=bool(self.direct_links),
+            fit_intercept=validation.check_flag("fit_intercept", self.fit_intercept),
+            direct_links=validation.check_flag("direct_links", self.direct_links),
             input_map=input_map,
         )
         return plan, sizes
@@ -100,11 +99,9 @@ class KARNetwork(BaseEstimator):
 
     def _draw(self, plan: Plan, sizes: tuple[int, ...], d: int, q: int) -> list[Layer]:
         """Return the layers learning starts from: those above the first, or all below the last."""
-        if not sizes:
-            return []
         widths, activations = (d, *sizes), plan.activations[:-1]
         biases = [True] * len(sizes)
-        if plan.hidden == "pullback":
+        if sizes and plan.hidden == "pullback":
             widths, activations = (*sizes, q), plan.activations[1:]
             biases[-1] = plan.fit_intercept
         shapes = [(widths[k] + bias, widths[k + 1]) for k, bias in enumerate(biases)]
@@ -114,11 +111,10 @@ class KARNetwork(BaseEstimator):
         ]
 
     def _initial_weights(self, shapes: list[tuple[int, int]]) -> list[Array]:
+        rng = validation.check_generator(self.random_state)
         if not isinstance(self.init, str):
             return validation.check_given_weights(self.init, shapes)
-        init = validation.check_one_of("init", self.init, ("normal", "uniform"))
-        rng = check_random_state(self.random_state)
-        if init == "normal":
+        if validation.check_one_of("init", self.init, ("normal", "uniform")) == "normal":
             return [rng.standard_normal(shape) for shape in shapes]
         return [rng.uniform(-1.0, 1.0, shape) for shape in shapes]
 
@@ -131,12 +127,12 @@ class KARNetwork(BaseEstimator):
         self.activations_ = [layer.f for layer in network.layers]
         self._direct_links, self._input_map = network.direct_links, network.input_map
 
-    def _scores(self, X: Any) -> tuple[Array, np.dtype[Any]]:
-        """Return ``A_n W_n``, and the precision of X in which the user expects an answer."""
-        check_is_fitted(self)
-        X = validation.check_inputs(self, X, reset=False)
+    def _network(self) -> Network:
         layers = zip(self.coefs_, self.intercepts_, self.activations_, strict=True)
-        network = Network(
+        return Network(
             tuple(Layer(*layer) for layer in layers), self._direct_links, self._input_map
         )
-        return scores(network, X), X.dtype
+
+    def _inputs(self, X: Any) -> Any:
+        check_is_fitted(self)
+        return validation.check_inputs(self, X, reset=False)

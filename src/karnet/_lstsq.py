@@ -13,7 +13,15 @@ from scipy.linalg import LinAlgWarning
 from ._solvers import DUAL, EPS, PRIMAL, Problem, Reduce
 from .blocks import Rows
 
-__all__ = ["SOLVERS", "Solution", "check_non_negative", "lstsq", "solve"]
+__all__ = [
+    "SOLVERS",
+    "Solution",
+    "check_non_negative",
+    "check_rcond",
+    "check_solver",
+    "lstsq",
+    "solve",
+]
 
 Array = NDArray[np.float64]
 # From the fastest to the most careful: each one that cannot be trusted hands over to the next.
@@ -115,11 +123,26 @@ def _checked(A: ArrayLike, B: ArrayLike) -> tuple[Array, Array, bool]:
 
 def check_non_negative(name: str, value: Any) -> float:
     """Return a finite number that is not negative."""
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
         raise ValueError(f"{name}={value!r} must be a number.")
     if not 0.0 <= value < np.inf:
         raise ValueError(f"{name}={value!r} must be finite and not negative.")
     return float(value)
+
+
+def check_rcond(rcond: Any) -> float | None:
+    """Return a relative cut-off below 1, or None for the default."""
+    if rcond is not None and check_non_negative("rcond", rcond) >= 1.0:
+        raise ValueError(f"rcond={rcond!r} must be below 1: it is relative to the largest.")
+    return None if rcond is None else float(rcond)
+
+
+def check_solver(solver: Any) -> str:
+    """Return the name of a solver, or "auto"."""
+    known = ("auto", *SOLVERS)
+    if not isinstance(solver, str) or solver not in known:
+        raise ValueError(f"solver={solver!r} is not known: give one of {', '.join(known)}.")
+    return solver
 
 
 def solve(
@@ -148,12 +171,10 @@ def solve(
     -------
     Solution
     """
-    if solver not in ("auto", *SOLVERS):
-        raise ValueError(
-            f"solver={solver!r} is not known: give one of {', '.join(('auto', *SOLVERS))}."
-        )
-    rcond = EPS * (n + bias) if rcond is None else check_non_negative("rcond", rcond)
-    problem = Problem(reduce, m, n, bias, check_non_negative("alpha", alpha), rcond)
+    solver = check_solver(solver)
+    rcond = check_rcond(rcond)
+    cut_off = EPS * (n + bias) if rcond is None else rcond
+    problem = Problem(reduce, m, n, bias, check_non_negative("alpha", alpha), cut_off)
     wide = m < (n if alpha else problem.columns)
     methods = DUAL if wide else PRIMAL
     first = choose_solver(m, n) if solver == "auto" else solver

@@ -30,6 +30,8 @@ REFINEMENT_STEPS = ((1e-8, 1), (1e-13, 2))
 ESTIMATE = 10.0
 # Units in the last place that the mean of a column may be off.
 SUMMATION = 32
+# Share of the cut-off below which the variation of a column about its mean counts as none.
+CONSTANT = 1e-3
 
 
 class Reduce(Protocol):
@@ -194,12 +196,16 @@ def _minimum_norm(
     With a centre, R and Z are centred, and the solution and rank are those of ``[1, A] W = B``: it
     meets ``bias + mean_A W = mean_B`` too, and the bias counts in the norm.
     """
-    scale = _column_norms(R) if scaled else np.ones(R.shape[1])
+    n = R.shape[1]
+    scale = _column_norms(R) if scaled else np.ones(n)
     U, s, Vt = svd(R / scale, full_matrices=False, check_finite=False)
-    rank = int(np.sum(s > rcond * s[:1].sum()))
+    largest = s[:1].sum()
+    rank = int(np.sum(s > rcond * largest))
     z = (U[:, :rank].T @ Z) / s[:rank, None]
-    if rank == R.shape[1]:
-        W = Vt.T @ z / scale[:, None]
+    if rank == n or (s[rank:] > EPS * n * largest).any():
+        # Of full rank W is unique. Where the cut-off leaves out directions that R still feels, it
+        # would change the fit to shorten W along them: W stays the shortest in scaled columns.
+        W = Vt[:rank].T @ z / scale[:, None]
         return (W, rank) if centre is None else (_below_bias(W, centre), rank + 1)
     # C W = z holds for every least-squares solution; the shortest lies in the span of C's rows.
     C = Vt[:rank] * scale
@@ -257,4 +263,5 @@ def _column_norms(A: Array) -> Array:
 
 def _noise(p: Problem, centre: Centre) -> Array:
     """Return the norm up to which a centred column is rounding: it was constant before."""
-    return np.asarray(EPS * (p.columns + SUMMATION) * np.sqrt(centre.weight) * np.abs(centre.A))
+    share = max(EPS * (p.columns + SUMMATION), CONSTANT * p.rcond)
+    return np.asarray(share * np.sqrt(centre.weight) * np.abs(centre.A))

@@ -9,15 +9,22 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_array, check_consistent_length, validate_data
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
 from .activations import ACTIVATIONS, Activation, Array
 from .blocks import block_slices
 
 __all__ = [
+    "as_real_array",
+    "check_class_weight",
+    "check_flag",
+    "check_generator",
     "check_given_weights",
     "check_inputs",
     "check_invertible",
+    "check_labels",
     "check_one_of",
     "check_positive_integer",
     "check_real_targets",
@@ -25,6 +32,9 @@ __all__ = [
     "check_weight",
     "unchanged_on_failure",
 ]
+
+# Sums of squares of larger ones may overflow.
+LARGEST_TARGET = 1e140
 
 
 @contextmanager
@@ -41,55 +51,113 @@ def unchanged_on_failure(estimator: object) -> Iterator[None]:
 
 def check_inputs(estimator: Any, X: Any, *, reset: bool) -> Any:
     """Return X as a float array or CSR matrix of finite numbers, feature names checked."""
-    X = validate_data(
-        estimator,
-        X,
-        reset=reset,
-        accept_sparse="csr",
-        dtype=[np.float64, np.float32],
-        ensure_all_finite=False,
-    )
-    for rows in block_slices(X.shape[0], X.shape[1]):
-        block = X[rows]
-        finite = np.isfinite(block.data if hasattr(block, "tocoo") else block)
-        if not finite.all():
+    try:
+        checked = validate_data(
+            estimator,
+            X,
+            reset=reset,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            ensure_all_finite=False,
+        )
+    except (TypeError, ValueError) as error:
+        raise type(error)(_one_sentence(X, error)) from error
+    for rows in block_slices(checked.shape[0], checked.shape[1]):
+        block = checked[rows]
+        if not np.isfinite(block.data if hasattr(block, "tocoo") else block).all():
             _refuse_infinite(estimator, block)
-    return X
+    return checked
+
+
+def _one_sentence(X: Any, error: Exception) -> str:
+    """Return what is wrong with X; scikit-learn may print the whole table, or no column."""
+    said = str(error)
+    if "Expected 2D array" in said:
+        return (
+            f"X must have two dimensions, rows and features, but its shape is {np.shape(X)}: "
+            "Reshape your data, one feature with X.reshape(-1, 1), one row with X.reshape(1, -1)."
+        )
+    if "Complex data not supported" in said:
+        return "X must hold real numbers: Complex data not supported."
+    column = _column_without_numbers(X)
+    if column is not None:
+        return f"X must hold numbers, but column {column} does not ({said}): encode it first."
+    return said
+
+
+def _column_without_numbers(X: Any) -> str | None:
+    if np.ndim(X) != 2 or hasattr(X, "tocoo"):
+        return None
+    names = getattr(X, "columns", None)
+    table = np.asarray(X, dtype=object)
+    for k in range(table.shape[1]):
+        try:
+            table[:, k].astype(np.float64)
+        except (TypeError, ValueError):
+            return _column_name(k, names)
+    return None
+
+
+def _column_name(k: int, names: Any) -> str:
+    return f"{k} (counted from 0)" if names is None else repr(names[k])
 
 
 def _refuse_infinite(estimator: Any, block: Any) -> None:
     bad = ~np.isfinite(block.toarray() if hasattr(block, "tocoo") else block)
     column = int(np.flatnonzero(bad.any(axis=0))[0])
-    names = getattr(estimator, "feature_names_in_", None)
-    name = f"{column} (counted from 0)" if names is None else repr(names[column])
+    name = _column_name(column, getattr(estimator, "feature_names_in_", None))
     raise ValueError(
         f"X holds NaN or infinity (inf) in column {name}: fill in or leave out such values first."
     )
 
 
-def check_real_targets(y: Any, X: Any) -> Array:
+def check_real_targets(y: Any, n_rows: int) -> Array:
     """Return y as a finite float64 array with one or two dimensions and as many rows as X."""
-    refuse_missing_targets(y)
+    _refuse_no_targets(y)
     try:
         y = check_array(y, ensure_2d=False, dtype=np.float64, ensure_all_finite=False)
     except (TypeError, ValueError) as error:
         raise ValueError(
-            f"y must hold numbers, one row per sample and one column per output ({error})."
+            "y must hold real numbers, one row per sample and one column per output."
         ) from error
-    check_consistent_length(X, y)
-    refuse_infinite_targets(y)
+    _check_rows(y, n_rows)
+    _refuse_infinite_targets(y)
+    if np.abs(y).max() > LARGEST_TARGET:
+        raise ValueError("y holds values too large to be squared: give it in another unit.")
     return np.asarray(y)
 
 
-def refuse_missing_targets(y: Any) -> None:
-    """Raise an error if there are no targets."""
+def check_labels(targets: Any, n_rows: int) -> NDArray[Any]:
+    """Return the targets as one label per row, of any type that can be sorted."""
+    _refuse_no_targets(targets)
+    y: NDArray[Any] = np.asarray(column_or_1d(targets, warn=True))
+    _check_rows(y, n_rows)
+    _refuse_infinite_targets(y)
+    if y.dtype == object and any(label is None or label != label for label in y):
+        raise ValueError("y holds missing labels (None or NaN): leave out rows without a class.")
+    if y.dtype.kind in "fc":
+        check_classification_targets(y)
+    try:
+        np.unique(y)
+    except TypeError as error:
+        raise ValueError(
+            f"y holds labels that cannot be sorted ({error}): give all of them one type."
+        ) from error
+    return y
+
+
+def _refuse_no_targets(y: Any) -> None:
     if y is None:
         raise ValueError("fit requires y to be passed, but the target y is None.")
 
 
-def refuse_infinite_targets(y: NDArray[Any]) -> None:
-    """Raise an error if the targets are numbers that are not all finite."""
-    if y.dtype.kind == "f" and not np.isfinite(y).all():
+def _check_rows(y: NDArray[Any], n_rows: int) -> None:
+    if len(y) != n_rows:
+        raise ValueError(f"y must have as many rows as X, {n_rows}, but has {len(y)}.")
+
+
+def _refuse_infinite_targets(y: NDArray[Any]) -> None:
+    if y.dtype.kind in "fc" and not np.isfinite(y).all():
         raise ValueError("y holds NaN or infinity (inf): leave out rows without a known target.")
 
 
@@ -97,7 +165,7 @@ def check_weight(sample_weight: Any, n_rows: int) -> Array | None:
     """Return weights as a float64 array of non-negative numbers that are not all 0."""
     if sample_weight is None:
         return None
-    weight = np.asarray(sample_weight, dtype=np.float64)
+    weight = as_real_array("sample_weight", sample_weight)
     if weight.ndim == 0:
         weight = np.full(n_rows, weight)
     if weight.shape != (n_rows,):
@@ -110,12 +178,49 @@ def check_weight(sample_weight: Any, n_rows: int) -> Array | None:
     return weight
 
 
+def as_real_array(name: str, values: Any) -> Array:
+    """Return values as a float64 array, or say that they are no numbers."""
+    try:
+        array = np.array(values)
+        if array.dtype.kind in "biuf" or array.dtype == object:
+            return array.astype(np.float64)
+    except (TypeError, ValueError):
+        pass
+    raise ValueError(f"{name} must hold real numbers only, in rows of equal length.")
+
+
+def check_class_weight(class_weight: Any, y: NDArray[Any], weight: Array | None) -> Array | None:
+    """Return the weights of the rows times those of their classes."""
+    if class_weight is None:
+        return weight
+    classes, codes = np.unique(y, return_inverse=True)
+    if isinstance(class_weight, str) and class_weight == "balanced":
+        totals = np.bincount(codes, weight)
+        per_class = totals.sum() / (len(classes) * totals)
+    elif isinstance(class_weight, dict):
+        unknown = [label for label in class_weight if label not in classes.tolist()]
+        if unknown and len(class_weight) - len(unknown) < len(classes):
+            raise ValueError(f"class_weight names {unknown[0]!r}, a class that y does not hold.")
+        per_class = as_real_array(
+            "class_weight", [class_weight.get(label, 1.0) for label in classes.tolist()]
+        )
+    else:
+        raise ValueError(f"class_weight={class_weight!r} must be a dict, 'balanced' or None.")
+    if not (np.isfinite(per_class) & (per_class >= 0.0)).all() or not per_class.any():
+        raise ValueError("class_weight must be finite, not negative, and not zero for every class.")
+    return np.asarray(per_class[codes] if weight is None else weight * per_class[codes])
+
+
 def check_sizes(sizes: Any) -> tuple[int, ...]:
     """Return the widths of the hidden layers."""
     given = sizes
     if isinstance(sizes, Integral):
         sizes = (sizes,)
-    if isinstance(sizes, str) or not isinstance(sizes, (Sequence, np.ndarray)):
+    if (
+        isinstance(sizes, str)
+        or not isinstance(sizes, (Sequence, np.ndarray))
+        or np.ndim(sizes) != 1
+    ):
         raise ValueError(f"hidden_layer_sizes={given!r} must be a tuple of integers, like (100,).")
     for size in sizes:
         if isinstance(size, bool) or not isinstance(size, Integral) or size < 1:
@@ -131,6 +236,24 @@ def check_positive_integer(name: str, value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
         raise ValueError(f"{name}={value!r} must be an integer of at least 1.")
     return int(value)
+
+
+def check_flag(name: str, value: Any) -> bool:
+    """Return True or False."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise ValueError(f"{name}={value!r} must be True or False.")
+    return bool(value)
+
+
+def check_generator(random_state: Any) -> np.random.RandomState:
+    """Return the generator that `random_state` stands for."""
+    try:
+        generator: np.random.RandomState = check_random_state(random_state)
+    except ValueError as error:
+        raise ValueError(
+            f"random_state={random_state!r} must be an integer, a RandomState or None."
+        ) from error
+    return generator
 
 
 def check_one_of(name: str, value: Any, allowed: Sequence[str]) -> str:
@@ -154,7 +277,7 @@ def check_given_weights(init: Any, shapes: Sequence[tuple[int, int]]) -> list[Ar
         raise ValueError(f"init must be a list of {len(shapes)} arrays, of shapes {wanted}.")
     weights = []
     for k, (given, shape) in enumerate(zip(init, shapes, strict=True)):
-        W = np.array(given, dtype=np.float64)
+        W = as_real_array(f"init[{k}]", given)
         if W.shape != shape:
             raise ValueError(f"init[{k}] has shape {W.shape}, but {shape} is needed, bias first.")
         if not np.isfinite(W).all():

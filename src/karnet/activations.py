@@ -53,7 +53,7 @@ class Activation:
 
     def __call__(self, x: Array) -> Array:
         """Return f(x)."""
-        return self.forward(x)
+        return self._finite(self.forward(x), "function")
 
     def __reduce__(self) -> tuple[object, ...]:
         # Those of the table are pickled and copied by name: lambdas cannot be pickled.
@@ -71,7 +71,15 @@ class Activation:
         """Return the inverse of y, values outside the codomain moved to its edge first."""
         if self.inverse is None:
             raise ValueError(f"activation {self.name!r} has no inverse.")
-        return self.inverse(self.inside(y, self.margin))
+        return self._finite(self.inverse(self.inside(y, self.margin)), "inverse")
+
+    def _finite(self, values: Array, what: str) -> Array:
+        if ACTIVATIONS.get(self.name) is not self and not np.isfinite(values).all():
+            raise ValueError(
+                f"the {what} of activation {self.name!r} gives NaN or infinity: it must be finite "
+                "for all numbers, or the Activation must name the interval it is defined on."
+            )
+        return values
 
     def inside(self, y: Array, margin: float) -> Array:
         """Return y with values outside the codomain moved `margin` inside its finite ends."""

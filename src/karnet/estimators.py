@@ -10,15 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, softmax
 from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.utils import compute_class_weight
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from . import _validation as validation
 from ._base import AnyActivation, KARNetwork
 from .activations import Activation, Array, resolve_activation
 from .blocks import Rows
-from .network import Layer, Plan
+from .network import Layer, Plan, outputs, scores
 
 __all__ = ["KARClassifier", "KARRegressor"]
 
@@ -169,28 +166,20 @@ class KARClassifier(ClassifierMixin, KARNetwork):
         with validation.unchanged_on_failure(self):
             plan, sizes = self._plan(default_output=None)
             X = validation.check_inputs(self, X, reset=True)
-            y = self._labels(y, X)
-            X, y, weight = _without_zero_weights(X, y, sample_weight)
+            y = validation.check_labels(y, X.shape[0])
+            X, y, weight = _without_zeros(X, y, validation.check_weight(sample_weight, len(y)))
+            weight = validation.check_class_weight(self.class_weight, y, weight)
+            X, y, weight = _without_zeros(X, y, weight)
             self.classes_, codes = np.unique(y, return_inverse=True)
             if len(self.classes_) < 2:
                 raise ValueError(
                     f"y must hold at least two classes, but holds one class only: "
                     f"{self.classes_.tolist()[0]!r}."
                 )
-            weight = _times_class_weight(weight, self.class_weight, self.classes_, codes)
             Y = _class_targets(plan.activations[-1], len(self.classes_))
             drawn = self._draw(plan, sizes, X.shape[1], Y.shape[1])
             self._fit_network(Rows(X, codes, weight), plan, drawn, Y)
         return self
-
-    @staticmethod
-    def _labels(y: Any, X: Any) -> NDArray[Any]:
-        validation.refuse_missing_targets(y)
-        y = column_or_1d(y, warn=True)
-        check_consistent_length(X, y)
-        validation.refuse_infinite_targets(y)
-        check_classification_targets(y)
-        return np.asarray(y)
 
     def decision_function(self, X: Any) -> NDArray[Any]:
         """Return how strongly the network answers with each class.
@@ -207,12 +196,13 @@ class KARClassifier(ClassifierMixin, KARNetwork):
             row and 0 for all others. For two classes one column, -1 and 1 where
             the output is what was taught for ``classes_[0]`` and ``classes_[1]``.
         """
-        Z, dtype = self._scores(X)
-        f = self.activations_[-1]
+        X = self._inputs(X)
         if len(self.classes_) > 2:
-            return np.asarray(f(Z), dtype=dtype)
+            return np.asarray(outputs(self._network(), X), dtype=X.dtype)
+        f = self.activations_[-1]
         low, high = f.phi(_class_targets(f, 2))
-        return np.asarray((2.0 * Z - low - high) / (high - low), dtype=dtype)[:, 0]
+        Z = scores(self._network(), X)
+        return np.asarray((2.0 * Z - low - high) / (high - low), dtype=X.dtype)[:, 0]
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the class of each row.
@@ -364,8 +354,8 @@ class KARRegressor(RegressorMixin, KARNetwork):
         with validation.unchanged_on_failure(self):
             plan, sizes = self._plan(default_output=resolve_activation("identity"))
             X = validation.check_inputs(self, X, reset=True)
-            y = validation.check_real_targets(y, X)
-            X, y, weight = _without_zero_weights(X, y, sample_weight)
+            y = validation.check_real_targets(y, X.shape[0])
+            X, y, weight = _without_zeros(X, y, validation.check_weight(sample_weight, len(y)))
             Y = y[:, None] if y.ndim == 1 else y
             drawn = self._draw(plan, sizes, X.shape[1], Y.shape[1])
             if drawn and plan.hidden == "pullback":
@@ -386,32 +376,19 @@ class KARRegressor(RegressorMixin, KARNetwork):
         -------
         ndarray of shape (n_samples,) or (n_samples, n_outputs), as the y of `fit`
         """
-        Z, dtype = self._scores(X)
-        G = np.asarray(self.activations_[-1](Z), dtype=dtype)
+        X = self._inputs(X)
+        G = np.asarray(outputs(self._network(), X), dtype=X.dtype)
         return G[:, 0] if self._one_output else G
 
 
-def _without_zero_weights(
-    X: Any, y: NDArray[Any], sample_weight: ArrayLike | None
+def _without_zeros(
+    X: Any, y: NDArray[Any], weight: Array | None
 ) -> tuple[Any, NDArray[Any], Array | None]:
-    weight = validation.check_weight(sample_weight, X.shape[0])
+    """Return the rows whose weight is not 0."""
     if weight is None or weight.all():
         return X, y, weight
     kept = weight > 0.0
     return X[kept], y[kept], weight[kept]
-
-
-def _times_class_weight(
-    weight: Array | None, class_weight: Any, classes: NDArray[Any], codes: NDArray[np.intp]
-) -> Array | None:
-    if class_weight is None:
-        return weight
-    if class_weight == "balanced":
-        totals = np.bincount(codes, weight)
-        per_class = totals.sum() / (len(classes) * totals)
-    else:
-        per_class = compute_class_weight(class_weight, classes=classes, y=classes[codes])
-    return np.asarray(per_class[codes] if weight is None else weight * per_class[codes])
 
 
 def _class_targets(f: Activation, q: int) -> Array:

@@ -16,17 +16,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import svd
 
-from ._lstsq import lstsq, solve
+from ._lstsq import solve
 from .accumulate import Sum
 from .activations import Activation, Array, Function
 from .blocks import Rows, block_slices, dense
 
-__all__ = ["Layer", "Network", "Plan", "Report", "learn", "pull_back", "scores"]
+__all__ = ["Layer", "Network", "Plan", "Report", "learn", "outputs", "pull_back", "scores"]
 
 # Cut-off of a matrix made by a pulled-back layer, which is numerically singular by nature: its
 # pre-activation has rank q. At machine precision its solution is rounding noise.
@@ -51,6 +53,17 @@ class Layer:
         Z += self.w
         return Z
 
+    def back(self, Y: Array) -> Array:
+        """Return ``(phi(Y) - w) V^+``: what the layer below should give for this one to give Y."""
+        U, s, Qt = self._factors
+        return (self.f.phi(Y) - self.w) @ Qt.T / s @ U.T
+
+    @cached_property
+    def _factors(self) -> tuple[Array, Array, Array]:
+        U, s, Qt = svd(self.V, full_matrices=False)
+        kept = s > PINV_RCOND * s[0]
+        return U[:, kept], s[kept], Qt[kept]
+
 
 @dataclass(frozen=True)
 class Network:
@@ -73,11 +86,21 @@ class Network:
 
 def scores(network: Network, X: Any) -> Array:
     """Return ``A_n W_n``, the output before the last activation, block by block of rows."""
+    return _answers(network, X, activated=False)
+
+
+def outputs(network: Network, X: Any) -> Array:
+    """Return the network's output G, block by block of rows."""
+    return _answers(network, X, activated=True)
+
+
+def _answers(network: Network, X: Any, activated: bool) -> Array:
     *below, last = network.layers
     before_last = _forward(below, network.direct_links, network.input_map)
     Z = np.empty((X.shape[0], last.V.shape[1]))
-    for rows in block_slices(len(Z), max(len(layer.V) for layer in network.layers)):
-        Z[rows] = last.linear(before_last(dense(X[rows])))
+    for rows in block_slices(len(Z), max(max(layer.V.shape) for layer in network.layers)):
+        block = last.linear(before_last(dense(X[rows])))
+        Z[rows] = last.f(block) if activated else block
     return Z
 
 
@@ -112,8 +135,7 @@ def pull_back(Y: Array, upper: Sequence[Layer]) -> Array:
     array of shape (rows, h)
     """
     for layer in reversed(upper):
-        # y V^+ is the minimum-norm solution z of z V = y.
-        Y = lstsq(layer.V.T, (layer.f.phi(Y) - layer.w).T, rcond=PINV_RCOND, solver="svd").coef.T
+        Y = layer.back(Y)
     return Y
 
 
@@ -225,7 +247,7 @@ def _output_residual(reports: list[Report]) -> float:
 def _learn_last(rows: Rows, plan: Plan, drawn: Sequence[Layer], Y: Array | None) -> Learned:
     reports = []
     for k, layer in enumerate(drawn):
-        _, outside, _ = _measure(_seen(rows, plan, drawn[:k]), layer)
+        _, outside, _ = _measure(_seen(rows, plan, drawn[:k], layer.V.shape[1]), layer)
         reports.append(Report(None, "random", None, outside))
     last, report = _learn_layer(rows, plan, drawn, (), Y)
     return Network((*drawn, last), plan.direct_links, plan.input_map), [*reports, report]
@@ -249,8 +271,9 @@ def _learn_layer(
     output = _is_output(plan, below)
     bias = plan.fit_intercept or not output
     centre = plan.centre if output and plan.centre is not None else 0.0
-    seen = _seen(rows, plan, below)
     distinct = None if Y is None else pull_back(Y, upper)
+    wide = max(rows.y.shape[1:] if Y is None else Y.shape)
+    seen = _seen(rows, plan, below, len(upper[0].V) if upper else wide, wide)
 
     def wanted(y: NDArray[Any]) -> Array:
         return pull_back(y, upper) if distinct is None else distinct[y]
@@ -291,10 +314,10 @@ def _n_inputs(rows: Rows, plan: Plan, below: Sequence[Layer]) -> int:
     return int(below[-1].V.shape[1]) + d * (plan.direct_links and _is_output(plan, below))
 
 
-def _seen(rows: Rows, plan: Plan, below: Sequence[Layer]) -> Rows:
-    """Return the rows as the layer after those below sees them."""
+def _seen(rows: Rows, plan: Plan, below: Sequence[Layer], *widths: int) -> Rows:
+    """Return the rows as the layer after those below sees them, and uses at the given widths."""
     links = plan.direct_links and _is_output(plan, below)
-    widest = max([_n_inputs(rows, plan, below), *(layer.V.shape[1] for layer in below)])
+    widest = max(_n_inputs(rows, plan, below), *(layer.V.shape[1] for layer in below), *widths)
     return rows.map(_forward(below, links, plan.input_map), widest)
 
 

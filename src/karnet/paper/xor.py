@@ -35,13 +35,13 @@ def tables() -> list[Table]:
                 seconds.append(perf_counter() - start)
                 outputs.append(net.predict(X))
             right = sum(np.abs(each - TARGETS).max() < 1e-3 for each in outputs)
-            shown = " ".join(f"{abs(g):.4f}" for g in np.round(outputs[0], 4))
+            shown = " ".join(f"{abs(g):.4f}" for g in np.round(np.median(outputs, axis=0), 4))
             time = f"{1e3 * np.median(seconds):.1f} ms"
             rows.append((name, init, shown, f"{right} of {N_SEEDS}", time))
     return [
         Table(
             "XOR: outputs for the targets 0 0 1 1",
-            ("network", "initial weights", "outputs, seed 0", "seeds within 1e-3", "training time"),
+            ("network", "initial weights", "outputs, median", "seeds within 1e-3", "training time"),
             tuple(rows),
             "The paper reports 0 0 1 1 for both networks, trained in 62.5 and 125 ms.",
         )

@@ -1,0 +1,16 @@
+"""The paper's data sets: one table, and one loader over all sources."""
+
+from ._load import LISTING_HEADER, available, listing, load
+from ._table import DATASETS, DataSet, Size
+from ._tidy import Loaded
+
+__all__ = [
+    "DATASETS",
+    "LISTING_HEADER",
+    "DataSet",
+    "Loaded",
+    "Size",
+    "available",
+    "listing",
+    "load",
+]

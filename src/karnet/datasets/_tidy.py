@@ -1,0 +1,179 @@
+"""From cells, as every source gives them, to checked features, labels and split."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._table import DataSet
+
+__all__ = ["NEITHER", "Cells", "Loaded", "Source", "pandas", "refusal", "tidy"]
+
+Source = Literal["folder", "built-in", "cache", "openml"]
+
+# What a gap is called where it counts as a value; in order of the alphabet it lies between n and y.
+NEITHER = "neither"
+# Whole numbers below this one are the same as float64.
+EXACT = 2**53
+
+
+@dataclass(frozen=True)
+class Cells:
+    """A table as it is written: features first, then `split` where there is one, then `target`.
+
+    Parameters
+    ----------
+    names : sequence of str
+        The names of the columns.
+    values : array of objects, one row per sample
+        Text or numbers; empty text is a missing value.
+    """
+
+    names: Sequence[str]
+    values: NDArray[np.object_]
+
+
+@dataclass(frozen=True, eq=False)
+class Loaded:
+    """A data set, ready for use.
+
+    Parameters
+    ----------
+    name : str
+        Its name in `DATASETS`.
+    X : pandas.DataFrame
+        The features: int64 where every value is whole, float64, or category. Names of columns are
+        those of the source.
+    y : array of int or str
+        The labels.
+    split : array of bool or None
+        Which rows are for testing; None if the source has no split.
+    source : {"folder", "built-in", "cache", "openml"}
+        Where the data were read from.
+    """
+
+    name: str
+    X: Any
+    y: NDArray[Any]
+    split: NDArray[np.bool_] | None
+    source: Source
+
+
+def pandas() -> Any:
+    """Return the module pandas, which only data sets need."""
+    try:
+        return import_module("pandas")
+    except ImportError as error:
+        raise ImportError(
+            "karnet.datasets needs pandas: install it with pip install 'karnet[paper]'."
+        ) from error
+
+
+def refusal(data: DataSet, where: str, why: str) -> ValueError:
+    """Return the error that says why what was found is not this data set."""
+    return ValueError(f"{where} is refused as the data set {data.name!r}: {why}.")
+
+
+def tidy(data: DataSet, cells: Cells, source: Source, where: str) -> Loaded:
+    """Return the data set that the cells hold, or refuse them.
+
+    Rows with missing values and the class that is left out are dealt with first; what remains must
+    have the rows, features, classes and split that the table of data sets says.
+    """
+    _check_names(data, cells.names, where)
+    values = _without_gaps(data, cells, where)
+    values = values[values[:, -1] != data.left_out]
+    n = data.here.features
+    y = _plain(values[:, -1])
+    _check_size(data, y, source, where)
+    split = _split(data, values[:, n], where) if len(cells.names) > n + 1 else None
+    if split is None and data.fixed_split and data.test_rows:
+        raise refusal(data, where, "it needs a column 'split' just before 'target'")
+    features = {
+        name: _feature(data, k, name, values[:, k], where) for k, name in enumerate(cells.names[:n])
+    }
+    return Loaded(data.name, pandas().DataFrame(features), y, split, source)
+
+
+def _check_names(data: DataSet, names: Sequence[str], where: str) -> None:
+    if not names or names[-1] != "target":
+        raise refusal(data, where, "its last column must be called 'target'")
+    n = len(names) - (2 if "split" in names[-2:-1] else 1)
+    if n != data.here.features:
+        raise refusal(data, where, f"it has {n} features and should have {data.here.features}")
+    if len(set(names)) != len(names):
+        raise refusal(data, where, "two of its columns have the same name")
+
+
+def _without_gaps(data: DataSet, cells: Cells, where: str) -> NDArray[np.object_]:
+    values, n = cells.values, data.here.features
+    gaps: NDArray[np.bool_] = values == ""
+    wrong = gaps.copy()
+    if data.missing != "no":
+        wrong[:, :n] = False
+    if wrong.any():
+        row, column = np.argwhere(wrong)[0]
+        why = f"column {cells.names[column]!r} is empty in row {row + 1}, where a value should be"
+        raise refusal(data, where, why)
+    if data.missing == "value":
+        return np.where(gaps, NEITHER, values)
+    return values[~gaps.any(axis=1)]
+
+
+def _check_size(data: DataSet, y: NDArray[Any], source: Source, where: str) -> None:
+    expected = data.here.rows if source != "built-in" else data.built_in
+    if len(y) != expected:
+        raise refusal(data, where, f"it has {len(y)} usable rows and should have {expected}")
+    sizes = sorted(np.unique(y, return_counts=True)[1].tolist(), reverse=True)
+    if len(sizes) != data.here.classes:
+        why = f"it has {len(sizes)} classes and should have {data.here.classes}"
+        raise refusal(data, where, why)
+    if source != "built-in" and data.class_sizes and tuple(sizes) != data.class_sizes:
+        why = f"its classes have {_joined(sizes)} rows and should have {_joined(data.class_sizes)}"
+        raise refusal(data, where, why)
+
+
+def _joined(sizes: Sequence[int]) -> str:
+    return ", ".join(map(str, sizes))
+
+
+def _split(data: DataSet, values: NDArray[np.object_], where: str) -> NDArray[np.bool_]:
+    test: NDArray[np.bool_] = values == "test"
+    if not (test | (values == "train")).all():
+        raise refusal(data, where, "its column 'split' must say train or test in every row")
+    if test.sum() != data.test_rows:
+        why = f"its test part has {test.sum()} rows and should have {data.test_rows or 'none'}"
+        raise refusal(data, where, why)
+    return test
+
+
+def _feature(data: DataSet, k: int, name: str, values: NDArray[np.object_], where: str) -> Any:
+    plain = _plain(values)
+    if k in data.categorical:
+        return pandas().Categorical(plain)
+    if plain.dtype.kind == "U":
+        row = next(i for i, value in enumerate(values) if not _is_number(value))
+        why = f"column {name!r} holds {str(values[row])!r} where a number should be"
+        raise refusal(data, where, why)
+    return plain
+
+
+def _plain(values: NDArray[np.object_]) -> NDArray[Any]:
+    """Return int64 if all values are whole numbers, float64 if all are numbers, and text else."""
+    try:
+        numbers = values.astype(np.float64)
+    except (TypeError, ValueError):
+        return values.astype(str)
+    if not np.isfinite(numbers).all():
+        return values.astype(str)
+    whole = ((numbers == np.rint(numbers)) & (np.abs(numbers) < EXACT)).all()
+    return numbers.astype(np.int64) if whole else numbers
+
+
+def _is_number(value: Any) -> bool:
+    return bool(_plain(np.array([value], dtype=object)).dtype.kind != "U")
