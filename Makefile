@@ -8,7 +8,7 @@ SINGLE_THREADED := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 test: .venv/.test lint ## run every test
 	$(SINGLE_THREADED) $(BIN)/python -m pytest -n 2 --cov --cov-report=term-missing:skip-covered
 
-reproduce: .venv/.core ## train the paper's XOR and Iris networks and print their tables
+reproduce: .venv/.paper ## run the paper's experiments on what needs no download, print the tables
 	$(BIN)/karnet reproduce
 
 lint: .venv/.test
@@ -24,13 +24,13 @@ lint: .venv/.test
 	$(PYTHON) -m venv --clear .venv
 	touch $@
 
-.venv/.core: pyproject.toml | .venv/.made
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+.venv/.paper: pyproject.toml | .venv/.made
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[paper]'
 	touch $@
 
 .venv/.test: pyproject.toml | .venv/.made
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
-	touch $@ .venv/.core
+	touch $@ .venv/.paper
 
 clean: ## remove the environment and everything that was built
-	rm -rf .venv .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist
+	rm -rf .venv .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist reproduction

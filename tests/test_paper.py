@@ -51,17 +51,68 @@ def test_iris_splits_hold_90_distinct_rows_and_the_rest():
     np.testing.assert_array_equal(np.bincount(data.y), [30, 30, 30])
 
 
-def test_reproduce_prints_every_table(capsys):
-    main(["reproduce"])
-    printed = capsys.readouterr().out
-    for title in ("XOR", "two-layer network", "five-layer network", "in 20 other orders"):
-        assert title in printed
+def test_reproduce_prints_the_tables_asked_for(capsys):
     main(["reproduce", "xor"])
-    assert "Iris" not in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "XOR" in printed
+    assert "Iris" not in printed
+    main(["reproduce", "iris"])
+    printed = capsys.readouterr().out
+    assert "two-layer network" in printed
+    assert "five-layer network" in printed
+    main(["reproduce", "rounding"])
+    assert "in 20 other orders" in capsys.readouterr().out
+
+
+def test_reproduce_runs_data_sets_and_takes_a_run_up_again(capsys, tmp_path):
+    options = ["--folds", "2", "--jobs", "1", "--out", str(tmp_path / "new")]
+    main(["reproduce", "uci", "--sets", "iris", *options])
+    first = capsys.readouterr().out
+    assert "17  iris" in first
+    assert "Mean over 1 of the sets 1 to 39" in first
+    main(["reproduce", "uci", "--sets", "iris", "wine", *options])
+    second = capsys.readouterr().out
+    # The line of iris is the same to the last digit of its training time: it was not fitted again.
+    assert first.splitlines()[4] in second
+    assert "24  wine" in second
+    assert len((tmp_path / "new" / "results.csv").read_text().splitlines()) == 1 + 2 + 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["reproduce", "uci", "--sets", "irs"], "--sets irs is not known"),
+        (["reproduce", "uci", "--sets", "bupa", "--data", "."], "'bupa' is not available here"),
+        (["datasets", "--data", "no such folder"], "no such folder"),
+    ],
+)
+def test_what_goes_wrong_is_said_in_one_sentence(arguments, message, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as end:
+        main(arguments)
+    assert end.value.code == 1
+    said = capsys.readouterr().err
+    assert message in said
+    assert said.count("\n") == 1
+
+
+def test_datasets_are_listed_with_their_sources(capsys, monkeypatch):
+    monkeypatch.delenv("KARNET_DATA", raising=False)
+    main(["datasets"])
+    printed = capsys.readouterr().out
+    assert len(printed.splitlines()) == 42 + 6
+    assert "built in" in printed
 
 
 def test_the_command_line_says_what_it_can_do(capsys):
-    for arguments, code in ((["--help"], 0), (["reproduce", "--help"], 0), ([], 2), (["x"], 2)):
+    wrong = (["reproduce", "uci", "--trials", "0"], 2)
+    for arguments, code in (
+        (["--help"], 0),
+        (["reproduce", "--help"], 0),
+        ([], 2),
+        (["x"], 2),
+        wrong,
+    ):
         with pytest.raises(SystemExit) as end:
             main(arguments)
         assert end.value.code == code

@@ -82,7 +82,8 @@ def lstsq(
     rcond : float, optional
         Singular values of A at most this much times the largest count as zero. They are taken after
         the columns were centred (with bias) and scaled to unit length, so units of measurement do
-        not matter. By default, machine precision times the number of columns.
+        not matter. By default, machine precision times the number of columns. With a larger one, W
+        is the shortest solution in scaled columns if it leaves out directions that A still feels.
 
     Returns
     -------

@@ -1,0 +1,120 @@
+"""Results of single fits in one SQLite file, so that a run can be killed and taken up again."""
+
+from __future__ import annotations
+
+import csv
+import sqlite3
+from dataclasses import astuple, dataclass, fields
+from pathlib import Path
+from typing import Self
+
+__all__ = ["Fit", "Key", "Store"]
+
+# What tells one fit from another.
+Key = tuple[str, str, int, int]
+
+
+@dataclass(frozen=True)
+class Fit:
+    """One network trained on one part of one data set and scored on the other.
+
+    Attributes
+    ----------
+    method, dataset : str
+        Which network (and variant of the protocol), on which data set.
+    trial, fold : int
+        Which repetition, and which part is held out.
+    structure : str
+        Widths of the hidden layers, such as "20-10".
+    accuracy : float
+        Share of the held-out rows that were put into the right class.
+    cpu, wall : float
+        Seconds that the training took, without the choice of the width.
+    seed : int
+        What the network's weights were drawn with.
+    versions : str
+        Of karnet, NumPy, SciPy and scikit-learn.
+    """
+
+    method: str
+    dataset: str
+    trial: int
+    fold: int
+    structure: str
+    accuracy: float
+    cpu: float
+    wall: float
+    seed: int
+    versions: str
+
+    @property
+    def key(self) -> Key:
+        """Return what tells this fit from every other."""
+        return self.method, self.dataset, self.trial, self.fold
+
+
+COLUMNS = tuple(field.name for field in fields(Fit))
+
+
+class Store:
+    """A file of fits; each is either there, whole and once, or not at all.
+
+    Parameters
+    ----------
+    path : Path
+        The file; made if it does not exist.
+    settings : str
+        What the run was asked for. A file made with other settings is refused: its fits could not
+        be told from those of this run.
+    """
+
+    def __init__(self, path: Path, settings: str) -> None:
+        self._connection = sqlite3.connect(path, timeout=60.0)
+        with self._connection as db:
+            db.execute("CREATE TABLE IF NOT EXISTS settings (settings TEXT PRIMARY KEY)")
+            db.execute(
+                f"CREATE TABLE IF NOT EXISTS fits ({', '.join(COLUMNS)}, "
+                "PRIMARY KEY (method, dataset, trial, fold))"
+            )
+            db.execute("INSERT OR IGNORE INTO settings VALUES (?)", (settings,))
+            known = [row[0] for row in db.execute("SELECT settings FROM settings")]
+            if known != [settings]:
+                db.rollback()
+                raise ValueError(
+                    f"{path.name} was made with other settings ({known[0]}): "
+                    "name another folder, or run with the same settings."
+                )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._connection.close()
+
+    def add(self, fits: list[Fit]) -> None:
+        """Keep fits; one that is there already stays as it is."""
+        marks = ", ".join("?" * len(COLUMNS))
+        with self._connection as db:
+            db.executemany(
+                f"INSERT OR IGNORE INTO fits VALUES ({marks})", [astuple(fit) for fit in fits]
+            )
+
+    def keys(self) -> set[Key]:
+        """Return the keys of all fits that are there."""
+        return set(self._connection.execute("SELECT method, dataset, trial, fold FROM fits"))
+
+    def fits(self) -> list[Fit]:
+        """Return all fits, in the order of their keys."""
+        rows = self._connection.execute(
+            f"SELECT {', '.join(COLUMNS)} FROM fits ORDER BY method, dataset, trial, fold"
+        )
+        return [Fit(*row) for row in rows]
+
+    def write_csv(self, path: Path) -> None:
+        """Write all fits, one a row, into a file that is there whole or not at all."""
+        draft = path.with_name(f".{path.name}.part")
+        with draft.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file)
+            writer.writerow(COLUMNS)
+            writer.writerows(astuple(fit) for fit in self.fits())
+        draft.replace(path)
