@@ -158,3 +158,22 @@ def test_large_problems_keep_their_digits_in_blocks(monkeypatch, condition, bias
         ) * np.linalg.norm(solution.coef)
         gelsd.append(forward_error(lapack_lstsq(M, b, lapack_driver="gelsd")[0], exact))
     assert np.median(ours) <= np.median(gelsd) + 0.5
+
+
+@pytest.mark.parametrize(("m", "n"), [(3000, 2), (20_000, 6)])
+@pytest.mark.parametrize("bias", [False, True])
+def test_normal_equations_are_given_up_before_they_lose_digits(m, n, bias):
+    """Nearly parallel columns: the condition estimate alone would still trust the Gram matrix."""
+    ours, gelsd = [], []
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        common = 1.0 + 0.1 * rng.standard_normal((m, 1))
+        # Multiples of 2^-40 and whole weights make the right-hand side exact.
+        A = np.round((common + rng.standard_normal((m, n)) / 6e5) * 2.0**40) / 2.0**40
+        w = np.arange(1.0, n + 1)
+        b = A @ w + bias
+        exact = np.concatenate([[1.0], w]) if bias else w
+        ours.append(forward_error(lstsq(A, b, bias=bias, solver="cholesky").coef, exact))
+        M = with_ones(A) if bias else A
+        gelsd.append(forward_error(lapack_lstsq(M, b, lapack_driver="gelsd")[0], exact))
+    assert np.median(ours) <= np.median(gelsd) + 0.5

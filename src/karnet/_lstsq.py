@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -96,37 +97,51 @@ def lstsq(
     Solution(coef=array([1., 1.]), rank=1, solver='svd')
     """
     A, B, vector = _checked(A, B)
+    if not isinstance(bias, (bool, np.bool_)):
+        raise ValueError(f"bias={bias!r} must be True or False.")
     m, n = A.shape
-    solution = solve(Rows(A, B).reduce, m, n, bias=bias, alpha=alpha, solver=solver, rcond=rcond)
-    if vector:
-        return Solution(solution.coef[:, 0], solution.rank, solution.solver)
-    return solution
+    if m == 0:
+        # Every W fits no rows, and 0 is the shortest.
+        solution = Solution(np.zeros((n + bias, B.shape[1])), 0, "svd")
+    else:
+        reduce = Rows(A, B).reduce
+        solution = solve(reduce, m, n, bias=bool(bias), alpha=alpha, solver=solver, rcond=rcond)
+    return replace(solution, coef=solution.coef[:, 0]) if vector else solution
 
 
 def _checked(A: ArrayLike, B: ArrayLike) -> tuple[Array, Array, bool]:
-    A, B = np.asarray(A), np.asarray(B)
-    for name, array, dimensions in (("A", A, (2,)), ("B", B, (1, 2))):
-        if array.ndim not in dimensions:
-            expected = " or ".join(f"{k}-dimensional" for k in dimensions)
-            raise ValueError(f"{name} must be {expected}, but its shape is {array.shape}.")
-        if not (np.issubdtype(array.dtype, np.number) or array.dtype == bool) or np.iscomplexobj(
-            array
-        ):
-            raise ValueError(f"{name} must hold real numbers, but its dtype is {array.dtype}.")
-    A, B, vector = A.astype(np.float64), B.astype(np.float64), B.ndim == 1
-    if len(A) != len(B):
-        raise ValueError(f"A and B must have as many rows, but have {len(A)} and {len(B)}.")
-    for name, array in (("A", A), ("B", B)):
-        if not np.isfinite(array).all():
-            raise ValueError(f"{name} must be finite, but holds NaN or infinity.")
-    return A, B[:, None] if vector else B, vector
+    M, right = _real("A", A, (2,)), _real("B", B, (1, 2))
+    if len(M) != len(right):
+        raise ValueError(f"A and B must have as many rows, but have {len(M)} and {len(right)}.")
+    return M, right[:, None] if right.ndim == 1 else right, right.ndim == 1
+
+
+def _real(name: str, values: ArrayLike, dimensions: tuple[int, ...]) -> Array:
+    if hasattr(values, "tocoo"):
+        raise ValueError(f"{name} must be a dense array, but is a sparse matrix.")
+    try:
+        array = np.asarray(values)
+        if array.dtype == object:
+            array = array.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must hold real numbers, in rows of equal length.") from error
+    if array.dtype.kind not in "biuf":
+        raise ValueError(f"{name} must hold real numbers, but its dtype is {array.dtype}.")
+    if array.ndim not in dimensions:
+        expected = " or ".join(f"{k}-dimensional" for k in dimensions)
+        raise ValueError(f"{name} must be {expected}, but its shape is {array.shape}.")
+    with np.errstate(over="ignore"):
+        array = array.astype(np.float64)
+    if np.ma.is_masked(values) or not np.isfinite(array).all():
+        raise ValueError(f"{name} must be finite, but holds NaN, infinity or masked values.")
+    return array
 
 
 def check_non_negative(name: str, value: Any) -> float:
     """Return a finite number that is not negative."""
     if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
         raise ValueError(f"{name}={value!r} must be a number.")
-    if not 0.0 <= value < np.inf:
+    if not 0.0 <= value <= sys.float_info.max:
         raise ValueError(f"{name}={value!r} must be finite and not negative.")
     return float(value)
 
@@ -180,8 +195,9 @@ def solve(
     methods = DUAL if wide else PRIMAL
     first = choose_solver(m, n) if solver == "auto" else solver
     names = iter(SOLVERS[SOLVERS.index(first) :])
-    while (found := methods[name := next(names)](problem)) is None:
-        pass  # the last one always answers
+    with np.errstate(all="ignore"):
+        while (found := methods[name := next(names)](problem)) is None:
+            pass  # the last one always answers
     coef, rank = found
     if not np.isfinite(coef).all():
         raise ValueError(

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack, solve_triangular, svd
 
-from .accumulate import Centre, Gram, Stack, Sum, Triangle, triangular_factor
+from .accumulate import SHORT, Centre, Gram, Stack, Sum, Triangle, triangular_factor
 from .blocks import Statistic
 
 __all__ = ["DUAL", "PRIMAL", "Problem", "Reduce"]
@@ -23,9 +23,15 @@ Array = NDArray[np.float64]
 S = TypeVar("S", bound=Statistic)
 
 EPS = float(np.finfo(np.float64).eps)
-# Steps of refinement against the data that restore the digits which normal equations lose, by the
-# reciprocal condition of the scaled Gram matrix (the square of that of A).
-REFINEMENT_STEPS = ((1e-8, 1), (1e-13, 2))
+# Reciprocal condition of a Gram matrix (the square of that of A) from which on it may be trusted.
+TRUSTED = 1e-12
+# Steps of refinement against the data, to restore the digits that normal equations lose, and the
+# rate of shrinking from step to step above which they never will.
+MAX_STEPS, SLOW = 3, 0.1
+# Values between 1 / this and this may be squared and multiplied freely.
+MODERATE = 1e75
+# Reciprocal condition from which on rounding over many rows cannot be taken for rank.
+CLEAR = 1e-11
 # LAPACK's condition estimates are exact up to about this factor.
 ESTIMATE = 10.0
 # Units in the last place that the mean of a column may be off.
@@ -59,7 +65,11 @@ class Problem:
 
     @cached_property
     def triangle(self) -> Triangle:
-        return self.reduce(partial(Triangle.of, bias=self.bias))
+        triangle = self.reduce(partial(Triangle.of, bias=self.bias))
+        R = triangle.R[: self.n, : self.n]
+        if self.m <= SHORT or _triangular_rcond(R / _column_norms(R)) > CLEAR:
+            return triangle
+        return self.reduce(partial(Triangle.of, bias=self.bias, by_halves=True))
 
     @cached_property
     def rows(self) -> Array:
@@ -74,24 +84,24 @@ def _primal_cholesky(p: Problem) -> Found:
     gram = p.reduce(partial(Gram.of, bias=p.bias))
     AA = gram.AA + p.alpha * np.eye(p.n)
     scale = np.sqrt(np.diag(AA))
-    if not (scale > _noise(p, gram.centre)).all():
+    if not (scale > _noise(p, gram.centre)).all() or not _moderate(scale, gram.AB):
         return None
-    factor = _cholesky(AA / np.outer(scale, scale), p.rcond)
-    if factor is None:
+    L = _cholesky(AA / np.outer(scale, scale), p.rcond)
+    if L is None:
         return None
-    L, steps = factor
 
-    def apply(AB: Array) -> Array:
+    def solve_normal(AB: Array) -> Array:
         return np.asarray(lapack.dpotrs(L, AB / scale[:, None])[0]) / scale[:, None]
 
-    def correction(A: Array, B: Array, weight: Array | None) -> Sum:
-        A, B = gram.centre.subtract(A, B, weight)
-        return Sum(A.T @ (B - A @ W))
+    def correction(W: Array) -> Array:
+        def of_block(A: Array, B: Array, weight: Array | None) -> Sum:
+            A, B = gram.centre.subtract(A, B, weight)
+            return Sum(A.T @ (B - A @ W))
 
-    W = apply(gram.AB)
-    for _ in range(steps):
-        W = W + apply(p.reduce(correction).value - p.alpha * W)
-    return _with_bias(p, W, gram.centre), p.columns
+        return solve_normal(p.reduce(of_block).value - p.alpha * W)
+
+    W = _refined(solve_normal(gram.AB), correction, scale)
+    return None if W is None else (_with_bias(p, W, gram.centre), p.columns)
 
 
 def _primal_qr(p: Problem) -> Found:
@@ -119,39 +129,44 @@ def _triangular_system(p: Problem) -> tuple[Array, Array]:
     R = np.where(_column_norms(R) <= _noise(p, p.triangle.centre), 0.0, R)
     if p.alpha:
         ridge = np.hstack([np.sqrt(p.alpha) * np.eye(p.n), np.zeros((p.n, Z.shape[1]))])
-        T = triangular_factor(np.vstack([np.hstack([R, Z]), ridge]))
+        rows = np.vstack([np.hstack([R, Z]), ridge])
+        T = triangular_factor(rows[_largest_first(rows[:, : p.n])])
         R, Z = T[: p.n, : p.n], T[: p.n, p.n :]
     return R, Z
 
 
 def _dual_cholesky(p: Problem) -> Found:
     A, B, centre = _dual_system(p)
-    factor = _cholesky(A @ A.T, p.rcond)
-    if factor is None:
+    K = A @ A.T
+    L = _cholesky(K, p.rcond) if _moderate(np.diag(K), B) else None
+    if L is None:
         return None
-    L, steps = factor
-    W = A.T @ lapack.dpotrs(L, B)[0]
-    for _ in range(steps):
-        W = W + A.T @ lapack.dpotrs(L, B - A @ W)[0]
-    return _from_dual(p, W, p.m, centre)
+
+    def shortest(B: Array) -> Array:
+        return np.asarray(A.T @ lapack.dpotrs(L, B)[0])
+
+    W = _refined(shortest(B), lambda W: shortest(B - A @ W), np.ones(A.shape[1]))
+    return None if W is None else _from_dual(p, W, centre)
 
 
 def _dual_qr(p: Problem) -> Found:
     A, B, centre = _dual_system(p)
-    Q, R = np.linalg.qr(A.T)
+    Q, R = _sorted_qr(A.T)
     if _triangular_rcond(R) <= ESTIMATE * p.m * p.rcond:
         return None
-    W = Q @ _back_substitute(R, B, transposed=True)
-    return _from_dual(p, W, p.m, centre)
+    return _from_dual(p, Q @ _back_substitute(R, B, transposed=True), centre)
 
 
 def _dual_svd(p: Problem) -> Found:
-    if p.bias and not p.alpha:
-        return _minimum_norm(p.rcond, *_centred_rows(p))
-    A, B, centre = _dual_system(p)
-    # Scaled to unit length, the columns of a small ridge would count as much as those of A.
-    W, rank = _minimum_norm(p.rcond, A, B, scaled=not p.alpha)
-    return _from_dual(p, W, rank, centre)
+    A, B, centre = _centred_rows(p)
+    if not p.alpha:
+        return _minimum_norm(p.rcond, A, B, centre if p.bias else None)
+    U, s, Vt = _svd(A)
+    felt = s > p.rcond * s[:1].sum()
+    filtered = (s[felt] / (s[felt] ** 2 + p.alpha))[:, None]
+    W = Vt[felt].T @ (filtered * (U[:, felt].T @ B))
+    singular = np.sqrt(p.alpha) <= p.rcond * s[:1].sum()
+    return _with_bias(p, W, centre), int(felt.sum()) + p.bias if singular else p.columns
 
 
 def _dual_system(p: Problem) -> tuple[Array, Array, Centre | None]:
@@ -170,18 +185,16 @@ def _centred_rows(p: Problem) -> tuple[Array, Array, Centre]:
     A, B = p.rows[:, p.bias : p.columns], p.rows[:, p.columns :]
     if not p.bias:
         return A, B, Centre.of(A, B, None, bias=False)
-    root = p.rows[:, :1]
-    weight = float(np.sum(root**2))
-    centre = Centre(weight, (root.T @ A)[0] / weight, (root.T @ B)[0] / weight)
-    A, B = A - root * centre.A, B - root * centre.B
-    A -= root * ((root.T @ A)[0] / weight)  # what the means were rounded by
+    root = p.rows[:, 0]
+    centre = Centre.of(A / root[:, None], B / root[:, None], root**2, bias=True)
+    A, B = centre.subtract(A / root[:, None], B / root[:, None], root**2)
     return np.where(_column_norms(A) <= _noise(p, centre), 0.0, A), B, centre
 
 
-def _from_dual(p: Problem, W: Array, rank: int, centre: Centre | None) -> tuple[Array, int]:
+def _from_dual(p: Problem, W: Array, centre: Centre | None) -> tuple[Array, int]:
     if centre is None:
-        return W, rank
-    return _with_bias(p, W[: p.n], centre), p.columns if rank == p.m else rank + p.bias
+        return W, p.m
+    return _with_bias(p, W[: p.n], centre), p.columns
 
 
 PRIMAL: dict[str, Solver] = {"cholesky": _primal_cholesky, "qr": _primal_qr, "svd": _primal_svd}
@@ -189,7 +202,7 @@ DUAL: dict[str, Solver] = {"cholesky": _dual_cholesky, "qr": _dual_qr, "svd": _d
 
 
 def _minimum_norm(
-    rcond: float, R: Array, Z: Array, centre: Centre | None = None, scaled: bool = True
+    rcond: float, R: Array, Z: Array, centre: Centre | None = None
 ) -> tuple[Array, int]:
     """Return the minimum-norm solution of ``R W = Z``, and the rank of R with columns scaled.
 
@@ -197,8 +210,8 @@ def _minimum_norm(
     meets ``bias + mean_A W = mean_B`` too, and the bias counts in the norm.
     """
     n = R.shape[1]
-    scale = _column_norms(R) if scaled else np.ones(n)
-    U, s, Vt = svd(R / scale, full_matrices=False, check_finite=False)
+    scale = _column_norms(R)
+    U, s, Vt = _svd(R / scale)
     largest = s[:1].sum()
     rank = int(np.sum(s > rcond * largest))
     z = (U[:, :rank].T @ Z) / s[:rank, None]
@@ -209,11 +222,22 @@ def _minimum_norm(
         return (W, rank) if centre is None else (_below_bias(W, centre), rank + 1)
     # C W = z holds for every least-squares solution; the shortest lies in the span of C's rows.
     C = Vt[:rank] * scale
-    if centre is not None:
-        C = np.block([[np.ones((1, 1)), centre.A[None]], [np.zeros((rank, 1)), C]])
-        z = np.vstack([centre.B, z])
-    Q, T = np.linalg.qr(C.T)
-    return Q @ _back_substitute(T, z, transposed=True), len(C)
+    Q, T = _sorted_qr(C.T)
+    W = Q @ _back_substitute(T, z, transposed=True)
+    return (W, rank) if centre is None else (_share_with_bias(W, Q, centre), rank + 1)
+
+
+def _share_with_bias(W: Array, Q: Array, centre: Centre) -> Array:
+    """Return the shortest [bias; W] with ``bias + mean_A W = mean_B`` that fits like W.
+
+    Along d, the part of the means outside the span of Q, a change of W looks like a bias.
+    """
+    d = centre.A - Q @ (Q.T @ centre.A)
+    d -= Q @ (Q.T @ d)
+    d[np.abs(d) <= EPS * (len(d) + SUMMATION) * np.abs(centre.A)] = 0.0
+    length = np.hypot(1.0, _column_norms(d[:, None])[0] if d.any() else 0.0)
+    share = (centre.B - centre.A @ W) / length
+    return np.vstack([share / length, W + np.outer(d / length, share)])
 
 
 def _with_bias(p: Problem, W: Array, centre: Centre) -> Array:
@@ -224,18 +248,63 @@ def _below_bias(W: Array, centre: Centre) -> Array:
     return np.vstack([centre.B - centre.A @ W, W])
 
 
-def _cholesky(K: Array, rcond: float) -> tuple[Array, int] | None:
-    """Return the factor of K and the steps of refinement it needs; None if it can't be trusted."""
+def _cholesky(K: Array, rcond: float) -> Array | None:
+    """Return the Cholesky factor of K, or None if it cannot be trusted."""
+    if not K.size:
+        return None
     L, info = lapack.dpotrf(K, clean=0)
     if info != 0:
         return None
-    reciprocal_condition, _ = lapack.dpocon(L, np.abs(K).sum(axis=0).max(initial=0.0))
-    if reciprocal_condition <= (ESTIMATE * rcond) ** 2:
-        return None
-    for bound, steps in REFINEMENT_STEPS:
-        if reciprocal_condition >= bound:
-            return L, steps
+    reciprocal_condition, _ = lapack.dpocon(L, np.abs(K).sum(axis=0).max())
+    trusted = reciprocal_condition >= max(TRUSTED, (ESTIMATE * rcond) ** 2)
+    return np.asarray(L) if trusted else None
+
+
+def _refined(W: Array, correction: Callable[[Array], Array], scale: Array) -> Array | None:
+    """Return W after steps of refinement, or None if they do not restore all digits.
+
+    The last step times the rate at which steps shrink is what is left of the error.
+    """
+    before = _size(W, scale)
+    for _ in range(MAX_STEPS):
+        D = correction(W)
+        W = W + D
+        step, size = _size(D, scale), _size(W, scale)
+        if step * step <= EPS * size * before:
+            return W
+        if not step <= SLOW * before:
+            return None
+        before = step
     return None
+
+
+def _size(W: Array, scale: Array) -> float:
+    return float(np.linalg.norm(scale[:, None] * W))
+
+
+def _moderate(*arrays: Array) -> bool:
+    """Return whether all values may be squared and multiplied without under- or overflow."""
+    sizes = [np.abs(array).max(initial=0.0) for array in arrays]
+    return all(size == 0.0 or 1.0 / MODERATE < size < MODERATE for size in sizes)
+
+
+def _svd(A: Array) -> tuple[Array, Array, Array]:
+    if not np.isfinite(A).all():
+        return np.full((len(A), 1), np.nan), np.ones(1), np.full((1, A.shape[1]), np.nan)
+    U, s, Vt = svd(A, full_matrices=False, check_finite=False)
+    return U, s, Vt
+
+
+def _sorted_qr(M: Array) -> tuple[Array, Array]:
+    """Return Q and R of M; of rows very different in size, none loses its digits to others."""
+    order = _largest_first(M)
+    Q = np.empty((len(M), min(M.shape)))
+    Q[order], R = np.linalg.qr(M[order])
+    return Q, R
+
+
+def _largest_first(M: Array) -> NDArray[np.intp]:
+    return np.argsort(-np.abs(M).max(axis=1, initial=0.0), kind="stable")
 
 
 def _back_substitute(R: Array, Z: Array, transposed: bool = False) -> Array:

@@ -7,9 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Centre", "Gram", "Stack", "Sum", "Triangle", "triangular_factor"]
+__all__ = ["SHORT", "Centre", "Gram", "Stack", "Sum", "Triangle", "triangular_factor"]
 
 Array = NDArray[np.float64]
+
+# Rows over which rounding does not add up to more than a few units in the last place.
+SHORT = 256
 
 
 @dataclass(frozen=True)
@@ -44,44 +47,71 @@ class Stack:
 
 @dataclass(frozen=True)
 class Centre:
-    """The weight of some rows and their weighted means (zeros without bias)."""
+    """The weight of some rows and their weighted means, as ``mean + low`` (zeros without bias).
+
+    What a mean was rounded by would be noise in columns that hardly vary, so it is kept too.
+    """
 
     weight: float
-    A: Array
-    B: Array
+    mean: Array
+    low: Array
+    n: int
 
     @classmethod
     def of(cls, A: Array, B: Array, weight: Array | None, bias: bool) -> Centre:
         """Return the statistic of one block of rows."""
-        if not bias or not len(A):
-            return cls(0.0, np.zeros(A.shape[1]), np.zeros(B.shape[1]))
+        n = A.shape[1]
+        if not bias:
+            zeros = np.zeros(n + B.shape[1])
+            return cls(0.0, zeros, zeros, n)
         weight = np.ones(len(A)) if weight is None else weight
         total = float(weight.sum())
         # Counted from the first row, the mean of a constant column is exact.
-        return cls(total, *(M[0] + weight @ (M - M[0]) / total for M in (A, B)))
+        first = np.concatenate([M[0] + weight @ (M - M[0]) / total for M in (A, B)])
+        rest = np.concatenate([weight @ (A - first[:n]), weight @ (B - first[n:])]) / total
+        return cls(total, *_sum_and_rounding(first, rest), n)
+
+    @property
+    def A(self) -> Array:
+        """Return the means of A."""
+        return self.mean[: self.n]
+
+    @property
+    def B(self) -> Array:
+        """Return the means of B."""
+        return self.mean[self.n :]
+
+    def _to(self, other: Centre) -> Array:
+        return (other.mean - self.mean) + (other.low - self.low)
 
     def merge(self, other: Centre, /) -> Centre:
         """Return the statistic of both blocks of rows."""
         weight = self.weight + other.weight
         share = other.weight / weight if weight else 0.0
-        return Centre(
-            weight, self.A + share * (other.A - self.A), self.B + share * (other.B - self.B)
-        )
+        moved = _sum_and_rounding(self.mean, self.low + share * self._to(other))
+        return Centre(weight, *moved, self.n)
 
-    def step(self, other: Centre) -> tuple[Array, Array]:
-        """Return the row (a, b) that products about the common mean have and those apart lack."""
+    def step(self, other: Centre) -> Array:
+        """Return the row [a, b] that products about the common mean have and those apart lack."""
         weight = self.weight + other.weight
-        root = np.sqrt(self.weight * other.weight / weight) if weight else 0.0
-        return root * (other.A - self.A)[None], root * (other.B - self.B)[None]
+        between = self.weight * (other.weight / weight) if weight else 0.0
+        return np.asarray(np.sqrt(between) * self._to(other))
 
     def subtract(self, A: Array, B: Array, weight: Array | None) -> tuple[Array, Array]:
         """Return the rows less their means, times the roots of their weights."""
         if self.weight:
             A, B = A - self.A, B - self.B
+            A -= self.low[: self.n]
+            B -= self.low[self.n :]
         if weight is not None:
             root = np.sqrt(weight)[:, None]
             A, B = A * root, B * root
         return A, B
+
+
+def _sum_and_rounding(large: Array, small: Array) -> tuple[Array, Array]:
+    total = large + small
+    return total, (large - total) + small
 
 
 @dataclass(frozen=True)
@@ -104,11 +134,12 @@ class Gram:
 
     def merge(self, other: Gram, /) -> Gram:
         """Return the statistic of both blocks of rows."""
-        a, b = self.centre.step(other.centre)
+        step = self.centre.step(other.centre)
+        a, b = step[: self.centre.n], step[self.centre.n :]
         return Gram(
             self.centre.merge(other.centre),
-            self.AA + other.AA + a.T @ a,
-            self.AB + other.AB + a.T @ b,
+            self.AA + other.AA + np.outer(a, a),
+            self.AB + other.AB + np.outer(a, b),
         )
 
 
@@ -123,21 +154,31 @@ class Triangle:
     R: Array
 
     @classmethod
-    def of(cls, A: Array, B: Array, weight: Array | None, bias: bool) -> Triangle:
-        """Return the statistic of one block of rows."""
+    def of(
+        cls, A: Array, B: Array, weight: Array | None, bias: bool, by_halves: bool = False
+    ) -> Triangle:
+        """Return the statistic of one block of rows; by halves, of short blocks and merged.
+
+        Rounding in sums over many rows is taken for rank where columns depend on each other; by
+        halves it stays below that. Elsewhere one long decomposition is faster, and closer.
+        """
+        if by_halves and len(A) > SHORT:
+            middle = len(A) // 2
+            first, second = (
+                cls.of(A[half], B[half], None if weight is None else weight[half], bias, by_halves)
+                for half in (slice(middle), slice(middle, None))
+            )
+            return first.merge(second)
         centre = Centre.of(A, B, weight, bias)
-        A, B = centre.subtract(A, B, None)
-        # What the means were rounded by would be noise in columns that hardly vary.
-        rest = Centre.of(A, B, weight, bias)
-        return cls(centre, triangular_factor(*rest.subtract(A, B, weight)))
+        return cls(centre, triangular_factor(np.hstack(centre.subtract(A, B, weight))))
 
     def merge(self, other: Triangle, /) -> Triangle:
         """Return the statistic of both blocks of rows."""
-        step = np.hstack(self.centre.step(other.centre))
+        step = self.centre.step(other.centre)
         R = triangular_factor(np.vstack([self.R, other.R, step]))
         return Triangle(self.centre.merge(other.centre), R)
 
 
-def triangular_factor(*columns: Array) -> Array:
-    """Return R of a QR decomposition of the given columns side by side."""
-    return np.asarray(np.linalg.qr(np.hstack(columns), mode="r"))
+def triangular_factor(M: Array) -> Array:
+    """Return R of a QR decomposition of M."""
+    return np.asarray(np.linalg.qr(M, mode="r"))

@@ -79,11 +79,16 @@ class Rows:
         return Rows(X, y, weight)
 
     def reduce(self, statistic: Callable[[Array, NDArray[Any], Array | None], S]) -> S:
-        """Return the merged statistic of all blocks."""
-        blocks = iter(self)
-        total = statistic(*next(blocks))
-        for block in blocks:
-            total = total.merge(statistic(*block))
+        """Return the merged statistic of all blocks, merged as a tree: so rounding hardly grows."""
+        waiting: list[tuple[int, S]] = []
+        for block in self:
+            level, total = 0, statistic(*block)
+            while waiting and waiting[-1][0] == level:
+                level, total = level + 1, waiting.pop()[1].merge(total)
+            waiting.append((level, total))
+        total = waiting.pop()[1]
+        while waiting:
+            total = waiting.pop()[1].merge(total)
         return total
 
 
