@@ -341,6 +341,7 @@ def test_no_rows_no_columns_no_right_hand_sides(bias):
         ([[1.0], [1.0, 2.0]], [1.0, 2.0], {}, "A must hold real numbers, in rows of equal length"),
         (csr_array([[1.0]]), [1.0], {}, "A must be a dense array, but is a sparse matrix"),
         ([[1e-200]] * 3, [1e300] * 3, {}, "the least-squares solution overflows"),
+        ([[1e308, 1.0]] * 9, [1e308] * 9, {}, "the least-squares solution overflows"),
         ([[1e307, -1e307]] * 3, [1e307] * 3, {"solver": "svd"}, None),
     ],
 )
