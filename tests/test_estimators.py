@@ -20,8 +20,8 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from karnet import KARClassifier, KARRegressor, lstsq
 from karnet.activations import ACTIVATIONS, Activation
 
-IRIS_X, IRIS_Y = load_iris(return_X_y=True)
-IRIS_X = MinMaxScaler().fit_transform(IRIS_X)
+from .iris import IRIS_X, IRIS_Y, assert_same_network
+
 CLASSIFIERS = [
     KARClassifier((10,), random_state=0),
     KARClassifier((10,), hidden="random", random_state=0),
@@ -43,13 +43,6 @@ REGRESSORS = [
 ]
 every_classifier = pytest.mark.parametrize("net", CLASSIFIERS, ids=str)
 every_well_conditioned = pytest.mark.parametrize("net", WELL_CONDITIONED, ids=str)
-
-
-def assert_same_network(ours, theirs, atol=1e-8):
-    for a, b in zip(ours.coefs_, theirs.coefs_, strict=True):
-        np.testing.assert_allclose(a, b, rtol=0, atol=atol * max(1, np.abs(b).max()))
-    for a, b in zip(ours.intercepts_, theirs.intercepts_, strict=True):
-        np.testing.assert_allclose(a, b, rtol=0, atol=atol * max(1, np.abs(b).max()))
 
 
 # What is learned
@@ -371,194 +364,6 @@ def test_one_weight_for_all_rows_may_be_a_number():
     assert_same_network(one, two, atol=0)
 
 
-# What is refused
-
-BAD_PARAMETERS = [
-    ({"hidden_layer_sizes": (0,)}, r"hidden_layer_sizes=\(0,\) must hold integers of at least 1"),
-    ({"hidden_layer_sizes": (2.5,)}, r"hidden_layer_sizes=\(2.5,\) must hold integers"),
-    ({"hidden_layer_sizes": (True,)}, r"hidden_layer_sizes=\(True,\) must hold integers"),
-    ({"hidden_layer_sizes": "10"}, "hidden_layer_sizes='10' must be a tuple of integers"),
-    ({"hidden_layer_sizes": None}, "hidden_layer_sizes=None must be a tuple of integers"),
-    ({"activation": "swish"}, "activation='swish' is not known: give one of logit, "),
-    ({"output_activation": "swish"}, "output_activation='swish' is not known"),
-    ({"activation": "relu"}, "activation='relu' has no inverse: use hidden='random' or one of"),
-    ({"output_activation": "relu"}, "output_activation='relu' has no inverse: use 'identity'"),
-    ({"hidden": "learned"}, "hidden='learned' is not known: give one of pullback, random"),
-    ({"alpha": -1.0}, "alpha=-1.0 must be finite and not negative"),
-    ({"alpha": "big"}, "alpha='big' must be a number"),
-    ({"rcond": -1.0}, "rcond=-1.0 must be finite and not negative"),
-    ({"solver": "lu"}, "solver='lu' is not known: give one of auto, cholesky, qr, svd"),
-    ({"n_sweeps": 0}, "n_sweeps=0 must be an integer of at least 1"),
-    ({"n_sweeps": 2, "hidden": "random"}, "n_sweeps=2 needs hidden='pullback'"),
-    ({"solver": np.ones(3)}, "solver=array.* is not known"),
-    ({"rcond": 1.0}, "rcond=1.0 must be below 1"),
-    ({"alpha": 1j}, "alpha=1j must be a number"),
-    ({"fit_intercept": "no"}, "fit_intercept='no' must be True or False"),
-    ({"direct_links": 1}, "direct_links=1 must be True or False"),
-    ({"random_state": "a"}, "random_state='a' must be an integer, a RandomState or None"),
-    ({"random_state": "a", "hidden_layer_sizes": ()}, "random_state='a' must be an integer"),
-    ({"hidden_layer_sizes": np.array(5)}, r"hidden_layer_sizes=array\(5\) must be a tuple"),
-    ({"init": [[["a"] * 3] * 11]}, r"init\[0\] must hold real numbers only"),
-    ({"init": [[[1.0], [1.0, 2.0]]]}, r"init\[0\] must hold real numbers only"),
-    ({"init": "zeros"}, "init='zeros' is not known: give one of normal, uniform"),
-    ({"init": "zeros", "hidden_layer_sizes": ()}, "init='zeros' is not known"),
-    ({"init": []}, r"init must be a list of 1 arrays, of shapes \(11, 3\)"),
-    ({"init": np.ones((1, 11, 3))}, "init must be a list of 1 arrays"),
-    ({"init": [np.ones((10, 3))]}, r"init\[0\] has shape \(10, 3\), but \(11, 3\) is needed"),
-    ({"init": [np.full((11, 3), np.nan)]}, r"init\[0\] must be finite"),
-]
-
-
-@pytest.mark.parametrize(("parameters", "message"), BAD_PARAMETERS, ids=str)
-def test_a_bad_parameter_is_named_in_one_sentence(parameters, message):
-    net = KARClassifier(**{"hidden_layer_sizes": (10,), **parameters})
-    with pytest.raises(ValueError, match=message) as error:
-        net.fit(IRIS_X, IRIS_Y)
-    assert "\n" not in str(error.value)
-    assert not hasattr(net, "coefs_")
-
-
-def bad_data():
-    missing, infinite = IRIS_X.copy(), IRIS_X.copy()
-    missing[100, 2], infinite[3, 1] = np.nan, np.inf
-    named = pd.DataFrame(missing, columns=["a", "b", "petal length", "d"])
-    y = IRIS_Y.astype(float)
-    return {
-        "NaN in a column": (missing, y, {}, r"NaN or infinity \(inf\) in column 2"),
-        "inf in a column": (infinite, y, {}, r"NaN or infinity \(inf\) in column 1"),
-        "NaN in a named column": (named, y, {}, "in column 'petal length'"),
-        "NaN, sparse": (sparse.csr_array(missing), y, {}, "in column 2"),
-        "NaN in y": (IRIS_X, np.where(y == 0, np.nan, y), {}, "y holds NaN or infinity"),
-        "no y": (IRIS_X, None, {}, "requires y to be passed"),
-        "lengths": (IRIS_X, y[:-1], {}, "y must have as many rows as X, 150, but has 149"),
-        "weights of words": (IRIS_X, y, {"sample_weight": "all"}, "sample_weight must hold real"),
-        "weight shape": (IRIS_X, y, {"sample_weight": np.ones(3)}, r"per row of X, \(150,\)"),
-        "negative weight": (IRIS_X, y, {"sample_weight": -np.ones(150)}, "not negative"),
-        "NaN weight": (IRIS_X, y, {"sample_weight": np.full(150, np.nan)}, "must be finite"),
-        "no weight": (IRIS_X, y, {"sample_weight": np.zeros(150)}, "not zero for every row"),
-    }
-
-
-@pytest.mark.parametrize("case", bad_data())
-@pytest.mark.parametrize("estimator", [KARClassifier, KARRegressor])
-def test_bad_data_is_named_in_one_sentence(case, estimator):
-    X, y, options, message = bad_data()[case]
-    with pytest.raises(ValueError, match=message) as error:
-        estimator((5,)).fit(X, y, **options)
-    assert "\n" not in str(error.value)
-
-
-@pytest.mark.parametrize(
-    ("estimator", "y", "message"),
-    [
-        (KARClassifier, np.zeros(150), "at least two classes, but holds one class only: 0.0"),
-        (KARClassifier, np.linspace(0, 1, 150), "Unknown label type: continuous"),
-        (KARRegressor, np.zeros((150, 1, 1)), "y must hold real numbers"),
-        (KARRegressor, np.array(["a"] * 150), "y must hold real numbers"),
-        (KARRegressor, IRIS_Y + 1j, "y must hold real numbers"),
-        (KARRegressor, IRIS_Y * 1e300, "y holds values too large to be squared"),
-        (KARClassifier, np.array(["a", None] * 75, dtype=object), "missing labels"),
-        (KARClassifier, np.array(["a", 1] * 75, dtype=object), "labels that cannot be sorted"),
-        (KARClassifier, np.ones((150, 2)), "y should be a 1d array"),
-    ],
-    ids=str,
-)
-def test_bad_targets_are_refused_in_one_sentence(estimator, y, message):
-    with pytest.raises(ValueError, match=message) as error:
-        estimator((5,)).fit(IRIS_X, y)
-    assert "\n" not in str(error.value)
-
-
-@pytest.mark.parametrize(
-    ("X", "message"),
-    [
-        (IRIS_X[:, 0], r"two dimensions, rows and features, but its shape is \(150,\)"),
-        (IRIS_X + 1j, "real numbers: Complex data not supported"),
-        (np.where(IRIS_X < 2, "u", "v"), r"column 0 \(counted from 0\) does not"),
-        (pd.DataFrame({"a": IRIS_X[:, 0], "b": "u"}), "column 'b' does not"),
-        (sparse.csr_array(IRIS_X + 1j), "Complex data not supported"),
-        (np.empty((150, 0)), "0 feature"),
-        (np.ones((150, 2, 2)), "dim 3"),
-    ],
-    ids=["1-D", "complex", "strings", "named strings", "sparse complex", "no columns", "3-D"],
-)
-@pytest.mark.parametrize("estimator", [KARClassifier, KARRegressor])
-def test_inputs_that_are_no_table_of_numbers_are_refused_in_one_sentence(estimator, X, message):
-    with pytest.raises(ValueError, match=message) as error:
-        estimator((5,)).fit(X, IRIS_Y)
-    assert "\n" not in str(error.value)
-
-
-@pytest.mark.parametrize(
-    ("class_weight", "message"),
-    [
-        ("Balanced", "class_weight='Balanced' must be a dict, 'balanced' or None"),
-        (np.ones(3), "must be a dict, 'balanced' or None"),
-        ({0: -1.0}, "class_weight must be finite, not negative"),
-        ({0: np.nan}, "class_weight must be finite"),
-        ({0: 0.0, 1: 0.0, 2: 0.0}, "not zero for every class"),
-        ({0: "a"}, "class_weight must hold real numbers"),
-        ({7: 2.0}, "class_weight names 7, a class that y does not hold"),
-    ],
-    ids=str,
-)
-def test_bad_class_weights_are_refused(class_weight, message):
-    with pytest.raises(ValueError, match=message):
-        KARClassifier((5,), class_weight=class_weight).fit(IRIS_X, IRIS_Y)
-
-
-def test_a_class_of_weight_zero_is_left_out():
-    net = KARClassifier((5,), alpha=1e-2, random_state=0)
-    weighted = clone(net).set_params(class_weight={0: 0.0}).fit(IRIS_X, IRIS_Y)
-    without = net.fit(IRIS_X[IRIS_Y > 0], IRIS_Y[IRIS_Y > 0])
-    np.testing.assert_array_equal(weighted.classes_, [1, 2])
-    assert_same_network(weighted, without)
-
-
-@pytest.mark.parametrize("hidden", ["pullback", "random"])
-def test_a_pair_that_gives_nan_is_refused_by_name(hidden):
-    X = np.random.default_rng(0).standard_normal((30, 2))
-    with np.errstate(all="ignore"):
-        for pair in ((np.tanh, np.arctanh), (np.log, np.exp)):
-            net = KARClassifier((5,), activation=pair, hidden=hidden, random_state=0)
-            with pytest.raises(ValueError, match="of activation 'custom' gives NaN or infinity"):
-                net.fit(X, np.arange(30) % 3).predict(np.vstack([X, -X]) * 10)
-    own = Activation("own tanh", np.tanh, np.arctanh, codomain=(-1.0, 1.0))
-    net = KARClassifier((5,), activation=own, hidden=hidden, random_state=0)
-    assert np.isfinite(net.fit(X, np.arange(30) % 3).decision_function(X)).all()
-
-
-@pytest.mark.parametrize("estimator", [KARClassifier, KARRegressor])
-def test_a_failing_refit_leaves_the_earlier_fit_as_it_was(estimator):
-    net = estimator((5,), random_state=0).fit(pd.DataFrame(IRIS_X, columns=list("abcd")), IRIS_Y)
-    before = dict(vars(net))
-    two_columns = pd.DataFrame(IRIS_X[:, :2].copy(), columns=list("xy"))
-    two_columns.iloc[0, 0] = np.nan
-    with pytest.raises(ValueError, match="in column 'x'"):
-        net.fit(two_columns, IRIS_Y)
-    for failure in ({"alpha": -1.0}, {"init": [np.ones(3)]}, {"solver": "lu"}):
-        net.set_params(**failure)
-        with pytest.raises(ValueError, match=next(iter(failure))):
-            net.fit(IRIS_X[:, :3], IRIS_Y)
-        net.set_params(**{name: before[name] for name in failure})
-    assert vars(net) == before
-    net.predict(pd.DataFrame(IRIS_X, columns=list("abcd")))
-
-
-@pytest.mark.parametrize("estimator", [KARClassifier, KARRegressor])
-def test_an_interrupted_refit_leaves_the_earlier_fit_as_it_was(estimator, monkeypatch):
-    net = estimator((5,), random_state=0).fit(IRIS_X, IRIS_Y)
-    before = dict(vars(net))
-
-    def interrupt(*_):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("karnet._base.learn", interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        net.fit(IRIS_X[:, :2], IRIS_Y)
-    assert vars(net) == before
-
-
 def test_the_docstrings_say_when_weights_act():
     for estimator in (KARClassifier, KARRegressor):
         text = " ".join((estimator.__doc__ or "").split())
@@ -581,11 +386,3 @@ def test_memory_does_not_grow_with_the_rows(monkeypatch):
         # The activations as a whole are 20000 x 100, and the outputs 20000 x 40.
         assert peak < 0.5 * 20_000 * 100 * 8
         assert peak_of_predict < 2.5 * 20_000 * 40 * 8
-
-
-def test_prediction_checks_its_input_too():
-    net = KARClassifier((5,), random_state=0).fit(IRIS_X, IRIS_Y)
-    with pytest.raises(ValueError, match="in column 0"):
-        net.predict(np.full((1, 4), np.nan))
-    with pytest.raises(ValueError, match="3 features"):
-        net.predict(IRIS_X[:, :3])

@@ -70,6 +70,13 @@ class Store:
 
     def __init__(self, path: Path, settings: str) -> None:
         self._connection = sqlite3.connect(path, timeout=60.0)
+        try:
+            self._prepare(path.name, settings)
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def _prepare(self, name: str, settings: str) -> None:
         with self._connection as db:
             db.execute("CREATE TABLE IF NOT EXISTS settings (settings TEXT PRIMARY KEY)")
             db.execute(
@@ -79,9 +86,8 @@ class Store:
             db.execute("INSERT OR IGNORE INTO settings VALUES (?)", (settings,))
             known = [row[0] for row in db.execute("SELECT settings FROM settings")]
             if known != [settings]:
-                db.rollback()
                 raise ValueError(
-                    f"{path.name} was made with other settings ({known[0]}): "
+                    f"{name} was made with other settings ({known[0]}): "
                     "name another folder, or run with the same settings."
                 )
 
