@@ -162,7 +162,7 @@ class Triangle:
         Rounding in sums over many rows is taken for rank where columns depend on each other; by
         halves it stays below that. Elsewhere one long decomposition is faster, and closer.
         """
-        if by_halves and len(A) > SHORT:
+        if by_halves and len(A) > max(SHORT, 2 * A.shape[1]):
             middle = len(A) // 2
             first, second = (
                 cls.of(A[half], B[half], None if weight is None else weight[half], bias, by_halves)

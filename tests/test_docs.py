@@ -1,0 +1,37 @@
+"""What documentation shows works when it is typed in."""
+
+from __future__ import annotations
+
+import contextlib
+import doctest
+import io
+import re
+from pathlib import Path
+
+import pytest
+
+import karnet
+
+from .test_imports import modules
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.mark.parametrize("module", modules(), ids=lambda module: module.__name__)
+def test_examples_of_docstrings(module):
+    assert doctest.testmod(module).failed == 0
+
+
+def test_the_readme_s_lines_of_python_run():
+    (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(code, {})
+    accuracy = float(printed.getvalue().split()[0])
+    assert accuracy > 0.9
+
+
+def test_the_changelog_and_the_licence_are_there():
+    assert "Unreleased" in (ROOT / "CHANGELOG.md").read_text()
+    assert "BSD 3-Clause" in (ROOT / "LICENSE").read_text()
+    assert karnet.__version__
