@@ -30,7 +30,7 @@ TRUSTED = 1e-12
 MAX_STEPS, SLOW = 3, 0.1
 # Values between 1 / this and this may be squared and multiplied freely.
 MODERATE = 1e75
-# Reciprocal condition from which on rounding over many rows cannot be taken for rank.
+# Cut-off or reciprocal condition above which rounding over many rows cannot be taken for rank.
 CLEAR = 1e-11
 # LAPACK's condition estimates are exact up to about this factor.
 ESTIMATE = 10.0
@@ -67,7 +67,7 @@ class Problem:
     def triangle(self) -> Triangle:
         triangle = self.reduce(partial(Triangle.of, bias=self.bias))
         R = triangle.R[: self.n, : self.n]
-        if self.m <= SHORT or _triangular_rcond(R / _column_norms(R)) > CLEAR:
+        if self.m <= SHORT or max(self.rcond, _triangular_rcond(R / _column_norms(R))) > CLEAR:
             return triangle
         return self.reduce(partial(Triangle.of, bias=self.bias, by_halves=True))
 
