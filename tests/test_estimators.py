@@ -386,3 +386,10 @@ def test_memory_does_not_grow_with_the_rows(monkeypatch):
         # The activations as a whole are 20000 x 100, and the outputs 20000 x 40.
         assert peak < 0.5 * 20_000 * 100 * 8
         assert peak_of_predict < 2.5 * 20_000 * 40 * 8
+
+
+def test_a_pulled_back_regressor_sees_hardly_more_than_one_score_per_output():
+    X, y = load_diabetes(return_X_y=True)
+    net = KARRegressor((50,), random_state=0).fit(MinMaxScaler().fit_transform(X), y)
+    largest, second, *_ = np.linalg.svd(net.coefs_[0], compute_uv=False)
+    assert 0 < second < 1e-2 * largest

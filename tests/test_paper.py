@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -94,6 +96,13 @@ def test_what_goes_wrong_is_said_in_one_sentence(arguments, message, capsys, tmp
     said = capsys.readouterr().err
     assert message in said
     assert said.count("\n") == 1
+
+
+def test_a_missing_extra_is_named(capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "rich.progress", None)
+    with pytest.raises(SystemExit):
+        main(["reproduce", "uci"])
+    assert "pip install 'karnet[paper]'" in capsys.readouterr().err
 
 
 def test_datasets_are_listed_with_their_sources(capsys, monkeypatch):

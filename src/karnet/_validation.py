@@ -31,6 +31,7 @@ __all__ = [
     "check_sizes",
     "check_weight",
     "unchanged_on_failure",
+    "without_zeros",
 ]
 
 # Sums of squares of larger ones may overflow.
@@ -176,6 +177,16 @@ def check_weight(sample_weight: Any, n_rows: int) -> Array | None:
     if not (np.isfinite(weight) & (weight >= 0.0)).all() or not weight.any():
         raise ValueError("sample_weight must be finite, not negative, and not zero for every row.")
     return weight
+
+
+def without_zeros(
+    X: Any, y: NDArray[Any], weight: Array | None
+) -> tuple[Any, NDArray[Any], Array | None]:
+    """Return the rows whose weight is not 0."""
+    if weight is None or weight.all():
+        return X, y, weight
+    kept = weight > 0.0
+    return X[kept], y[kept], weight[kept]
 
 
 def as_real_array(name: str, values: Any) -> Array:

@@ -87,8 +87,10 @@ def _reproduce(options: argparse.Namespace) -> None:
 
 
 def _run_uci(options: argparse.Namespace) -> Table:
-    from rich.progress import BarColumn, Progress, TimeRemainingColumn
-
+    try:
+        from rich.progress import BarColumn, Progress, TimeRemainingColumn
+    except ImportError as error:
+        raise ImportError("uci needs rich and pandas: pip install 'karnet[paper]'.") from error
     names = tuple(options.sets or sets_here(options.data))
     unknown = [name for name in names if name not in datasets.DATASETS]
     if unknown:

@@ -167,9 +167,11 @@ class KARClassifier(ClassifierMixin, KARNetwork):
             plan, sizes = self._plan(default_output=None)
             X = validation.check_inputs(self, X, reset=True)
             y = validation.check_labels(y, X.shape[0])
-            X, y, weight = _without_zeros(X, y, validation.check_weight(sample_weight, len(y)))
+            X, y, weight = validation.without_zeros(
+                X, y, validation.check_weight(sample_weight, len(y))
+            )
             weight = validation.check_class_weight(self.class_weight, y, weight)
-            X, y, weight = _without_zeros(X, y, weight)
+            X, y, weight = validation.without_zeros(X, y, weight)
             self.classes_, codes = np.unique(y, return_inverse=True)
             if len(self.classes_) < 2:
                 raise ValueError(
@@ -307,8 +309,9 @@ class KARRegressor(RegressorMixin, KARNetwork):
     With pull-back the initial output weights are drawn for targets of mean 0 and variance 1 and
     then brought to the unit and offset of y, since inverse activations saturate otherwise.
 
-    A pulled-back network sees the input only through as many linear scores as there are outputs,
-    and a wide one with a single output tends to the linear fit; random hidden layers do not.
+    A pulled-back network sees the input through nearly as few linear scores as there are outputs,
+    since the inverse activation is nearly linear over its targets; a wide one with a single output
+    tends to the linear fit. Random hidden layers do not.
 
     Sample weights act only as long as the network does not fit every row exactly.
 
@@ -355,7 +358,9 @@ class KARRegressor(RegressorMixin, KARNetwork):
             plan, sizes = self._plan(default_output=resolve_activation("identity"))
             X = validation.check_inputs(self, X, reset=True)
             y = validation.check_real_targets(y, X.shape[0])
-            X, y, weight = _without_zeros(X, y, validation.check_weight(sample_weight, len(y)))
+            X, y, weight = validation.without_zeros(
+                X, y, validation.check_weight(sample_weight, len(y))
+            )
             Y = y[:, None] if y.ndim == 1 else y
             drawn = self._draw(plan, sizes, X.shape[1], Y.shape[1])
             if drawn and plan.hidden == "pullback":
@@ -379,16 +384,6 @@ class KARRegressor(RegressorMixin, KARNetwork):
         X = self._inputs(X)
         G = np.asarray(outputs(self._network(), X), dtype=X.dtype)
         return G[:, 0] if self._one_output else G
-
-
-def _without_zeros(
-    X: Any, y: NDArray[Any], weight: Array | None
-) -> tuple[Any, NDArray[Any], Array | None]:
-    """Return the rows whose weight is not 0."""
-    if weight is None or weight.all():
-        return X, y, weight
-    kept = weight > 0.0
-    return X[kept], y[kept], weight[kept]
 
 
 def _class_targets(f: Activation, q: int) -> Array:

@@ -31,7 +31,8 @@ from .blocks import Rows, block_slices, dense
 __all__ = ["Layer", "Network", "Plan", "Report", "learn", "outputs", "pull_back", "scores"]
 
 # Cut-off of a matrix made by a pulled-back layer, which is numerically singular by nature: its
-# pre-activation has rank q. At machine precision its solution is rounding noise.
+# pre-activation has rank q for q classes, and hardly more for q outputs. At machine precision its
+# solution is rounding noise.
 PULLED_BACK_RCOND = 1e-9
 # Cut-off of V^+: weights that an earlier sweep learned are of low rank.
 PINV_RCOND = 1e-8
