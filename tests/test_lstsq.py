@@ -264,6 +264,7 @@ def test_blocks_of_rows_give_the_same_solution(monkeypatch, solver, shape, bias)
 def test_the_solver_follows_size_and_condition():
     assert choose_solver(150, 90) == "qr"
     assert choose_solver(20_000, 500) == choose_solver(2000, 5000) == "cholesky"
+    assert choose_solver(20_000, 500, singular=True) == "qr"
     rng = np.random.default_rng(0)
     A = with_spectrum(rng, 3000, 120, np.logspace(0, -3, 120))
     bad = with_spectrum(rng, 3000, 120, np.logspace(0, -9, 120))

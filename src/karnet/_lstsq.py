@@ -29,6 +29,8 @@ Array = NDArray[np.float64]
 SOLVERS = ("cholesky", "qr", "svd")
 # Multiplications above which Gram and Cholesky pay off against an orthogonal method.
 LARGE = 3e7
+# Who asks for a cut-off above this expects columns that depend on each other.
+EXPECTED = 1e-12
 
 
 @dataclass(frozen=True)
@@ -193,7 +195,8 @@ def solve(
     problem = Problem(reduce, m, n, bias, check_non_negative("alpha", alpha), cut_off)
     wide = m < (n if alpha else problem.columns)
     methods = DUAL if wide else PRIMAL
-    first = choose_solver(m, n) if solver == "auto" else solver
+    singular = rcond is not None and rcond > EXPECTED and not alpha
+    first = choose_solver(m, n, singular) if solver == "auto" else solver
     names = iter(SOLVERS[SOLVERS.index(first) :])
     with np.errstate(all="ignore"):
         while (found := methods[name := next(names)](problem)) is None:
@@ -213,6 +216,6 @@ def solve(
     return Solution(coef, rank, name)
 
 
-def choose_solver(m: int, n: int) -> str:
-    """Return the solver that "auto" starts with."""
-    return "cholesky" if m * n * min(m, n) > LARGE else "qr"
+def choose_solver(m: int, n: int, singular: bool = False) -> str:
+    """Return the solver that "auto" starts with; for a matrix likely singular, no Gram products."""
+    return "cholesky" if m * n * min(m, n) > LARGE and not singular else "qr"

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack, solve_triangular, svd
 
-from .accumulate import SHORT, Centre, Gram, Stack, Sum, Triangle, triangular_factor
+from .accumulate import SHORT, Centre, Gram, Stack, Sum, Triangle, triangular
 from .blocks import Statistic
 
 __all__ = ["DUAL", "PRIMAL", "Problem", "Reduce"]
@@ -66,7 +66,7 @@ class Problem:
     @cached_property
     def triangle(self) -> Triangle:
         triangle = self.reduce(partial(Triangle.of, bias=self.bias))
-        R = triangle.R[: self.n, : self.n]
+        R = triangle.R
         if self.m <= SHORT or max(self.rcond, _triangular_rcond(R / _column_norms(R))) > CLEAR:
             return triangle
         return self.reduce(partial(Triangle.of, bias=self.bias, by_halves=True))
@@ -124,14 +124,13 @@ def _primal_svd(p: Problem) -> Found:
 
 def _triangular_system(p: Problem) -> tuple[Array, Array]:
     """Return R and Z so that ``R W = Z`` has the solution of the centred problem."""
-    T = p.triangle.R
-    R, Z = T[: p.n, : p.n], T[: p.n, p.n :]
+    R, Z = p.triangle.R, p.triangle.Z
     R = np.where(_column_norms(R) <= _noise(p, p.triangle.centre), 0.0, R)
     if p.alpha:
-        ridge = np.hstack([np.sqrt(p.alpha) * np.eye(p.n), np.zeros((p.n, Z.shape[1]))])
-        rows = np.vstack([np.hstack([R, Z]), ridge])
-        T = triangular_factor(rows[_largest_first(rows[:, : p.n])])
-        R, Z = T[: p.n, : p.n], T[: p.n, p.n :]
+        A = np.vstack([R, np.sqrt(p.alpha) * np.eye(p.n)])
+        B = np.vstack([Z, np.zeros((p.n, Z.shape[1]))])
+        order = _largest_first(A)
+        R, Z = triangular(A[order], B[order])
     return R, Z
 
 

@@ -6,13 +6,16 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import lapack
 
-__all__ = ["SHORT", "Centre", "Gram", "Stack", "Sum", "Triangle", "triangular_factor"]
+__all__ = ["SHORT", "Centre", "Gram", "Stack", "Sum", "Triangle", "triangular"]
 
 Array = NDArray[np.float64]
 
 # Rows over which rounding does not add up to more than a few units in the last place.
 SHORT = 256
+# Columns that LAPACK works on at a time, at most.
+BLOCKED = 64
 
 
 @dataclass(frozen=True)
@@ -145,13 +148,15 @@ class Gram:
 
 @dataclass(frozen=True)
 class Triangle:
-    """The triangular factor R of a QR decomposition of [A, B] about the means.
+    """R and ``Z = Q'B`` of a decomposition ``A = Q R`` into orthonormal Q and triangular R.
 
-    Slower than `Gram`, but it keeps the condition number of A as it is.
+    A and B are taken about their means. Slower than `Gram`, but it keeps the condition number of A
+    as it is.
     """
 
     centre: Centre
     R: Array
+    Z: Array
 
     @classmethod
     def of(
@@ -170,15 +175,24 @@ class Triangle:
             )
             return first.merge(second)
         centre = Centre.of(A, B, weight, bias)
-        return cls(centre, triangular_factor(np.hstack(centre.subtract(A, B, weight))))
+        return cls(centre, *triangular(*centre.subtract(A, B, weight)))
 
     def merge(self, other: Triangle, /) -> Triangle:
         """Return the statistic of both blocks of rows."""
         step = self.centre.step(other.centre)
-        R = triangular_factor(np.vstack([self.R, other.R, step]))
-        return Triangle(self.centre.merge(other.centre), R)
+        a, b = step[: self.centre.n], step[self.centre.n :]
+        both = triangular(np.vstack([self.R, other.R, a]), np.vstack([self.Z, other.Z, b]))
+        return Triangle(self.centre.merge(other.centre), *both)
 
 
-def triangular_factor(M: Array) -> Array:
-    """Return R of a QR decomposition of M."""
-    return np.asarray(np.linalg.qr(M, mode="r"))
+def triangular(A: Array, B: Array) -> tuple[Array, Array]:
+    """Return R and Q'B of a QR decomposition of A."""
+    k = min(A.shape)
+    if not k:
+        return np.empty((0, A.shape[1])), np.empty((0, B.shape[1]))
+    QR, tau, _, _ = lapack.dgeqrf(A, lwork=BLOCKED * A.shape[1])
+    R = np.triu(QR[:k])
+    if not B.size:
+        return R, np.empty((k, B.shape[1]))
+    Z, _, _ = lapack.dormqr("L", "T", QR[:, :k], tau, B, lwork=BLOCKED * B.shape[1])
+    return R, np.asarray(Z[:k])

@@ -90,26 +90,30 @@ class Activation:
 
     def share_outside(self, x: Array) -> float:
         """Return the share of x outside the open domain of f."""
-        return _share_outside(x, self.domain)
+        return float(np.mean(_outside(x, self.domain))) if x.size else 0.0
 
-    def share_outside_codomain(self, y: Array) -> float:
-        """Return the share of y outside the open codomain, where phi is not defined."""
-        return _share_outside(y, self.codomain)
+    def outside_codomain(self, y: Array) -> NDArray[np.bool_]:
+        """Return which of y are outside the open codomain, where phi is not defined."""
+        return _outside(y, self.codomain)
 
 
-def _share_outside(x: Array, interval: Interval) -> float:
+def _outside(x: Array, interval: Interval) -> NDArray[np.bool_]:
     low, high = interval
-    if (np.isinf(low) and np.isinf(high)) or x.size == 0:
-        return 0.0
-    return float(np.mean((x <= low) | (x >= high)))
+    if np.isinf(low) and np.isinf(high):
+        return np.zeros(x.shape, dtype=bool)
+    return np.asarray((x <= low) | (x >= high))
 
 
 def _logit(x: Array) -> Array:
     # The real part of the complex logarithm of x / (1 - x); written with 1/x it has a limit at
     # infinity too. The poles at 0 and 1 are cut off where x is no longer told from them.
     with np.errstate(divide="ignore", over="ignore"):
-        odds = 1.0 / np.abs(1.0 / x - 1.0)
-    return np.log(np.clip(odds, TINY, 1.0 / TINY))
+        odds_against = np.reciprocal(x)
+    odds_against -= 1.0
+    np.abs(odds_against, out=odds_against)
+    np.clip(odds_against, TINY, 1.0 / TINY, out=odds_against)
+    np.log(odds_against, out=odds_against)
+    return np.negative(odds_against, out=odds_against)
 
 
 def _logit_derivative(x: Array) -> Array:

@@ -276,11 +276,13 @@ def _learn_layer(
     wide = max(rows.y.shape[1:] if Y is None else Y.shape)
     seen = _seen(rows, plan, below, len(upper[0].V) if upper else wide, wide)
 
-    def wanted(y: NDArray[Any]) -> Array:
-        return pull_back(y, upper) if distinct is None else distinct[y]
+    goals = None if distinct is None else Goals.of(f, distinct)
+
+    def goals_of(y: NDArray[Any]) -> Goals:
+        return Goals.of(f, pull_back(y, upper)) if goals is None else goals.take(y)
 
     def right_hand_side(y: NDArray[Any]) -> Array:
-        return f.phi(wanted(y)) - centre if distinct is None else indicator(y, len(distinct))
+        return goals_of(y).B - centre if goals is None else indicator(y, len(goals.B))
 
     solution = solve(
         lambda statistic: seen.reduce(lambda a, y, w: statistic(a, right_hand_side(y), w)),
@@ -291,10 +293,27 @@ def _learn_layer(
         solver=plan.solver,
         rcond=_cut_off(plan, below),
     )
-    W = solution.coef if distinct is None else solution.coef @ (f.phi(distinct) - centre)
+    W = solution.coef if goals is None else solution.coef @ (goals.B - centre)
     w = (W[0] if bias else np.zeros(W.shape[1])) + centre
     layer = Layer(W[int(bias) :], w, f)
-    return layer, Report(solution.rank, solution.solver, *_measure(seen, layer, wanted))
+    return layer, Report(solution.rank, solution.solver, *_measure(seen, layer, goals_of))
+
+
+@dataclass(frozen=True)
+class Goals:
+    """B, what a layer should give before its activation, and how much of each row was clipped."""
+
+    B: Array
+    clipped: Array
+
+    @classmethod
+    def of(cls, f: Activation, H: Array) -> Goals:
+        """Return the goals of a layer that should give H after its activation f."""
+        return cls(f.phi(H), f.outside_codomain(H).sum(axis=1))
+
+    def take(self, rows: NDArray[Any]) -> Goals:
+        """Return the goals of some rows."""
+        return Goals(self.B[rows], self.clipped[rows])
 
 
 def indicator(codes: NDArray[Any], q: int) -> Array:
@@ -329,21 +348,20 @@ def _cut_off(plan: Plan, below: Sequence[Layer]) -> float | None:
 
 
 def _measure(
-    seen: Rows, layer: Layer, wanted: Callable[[NDArray[Any]], Array] | None = None
+    seen: Rows, layer: Layer, goals_of: Callable[[NDArray[Any]], Goals] | None = None
 ) -> tuple[float, float, float]:
     """Return a layer's residual, and the shares outside its domain and of clipped targets."""
 
     def tally(a: Array, y: NDArray[Any], weight: Array | None) -> Sum:
         Z = layer.linear(a)
         outside = Z.size * layer.f.share_outside(Z)
-        if wanted is None:
+        if goals_of is None:
             return Sum(np.array([0.0, 0.0, outside, 0.0, Z.size]))
-        H = wanted(y)
-        B = layer.f.phi(H)
-        clipped = Z.size * layer.f.share_outside_codomain(H)
-        squares = np.array([np.sum((Z - B) ** 2, axis=1), np.sum(B**2, axis=1)])
+        goals = goals_of(y)
+        Z -= goals.B
+        squares = np.array([np.einsum("ij,ij->i", M, M) for M in (Z, goals.B)])
         squares = squares.sum(axis=1) if weight is None else squares @ weight
-        return Sum(np.array([*squares, outside, clipped, Z.size]))
+        return Sum(np.array([*squares, outside, goals.clipped.sum(), Z.size]))
 
     error, target, outside, clipped, size = seen.reduce(tally).value
     return float(np.sqrt(error / (target or 1.0))), float(outside / size), float(clipped / size)
