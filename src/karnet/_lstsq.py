@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import LinAlgWarning
 
-from ._solvers import DUAL, EPS, PRIMAL, Problem, Reduce
+from ._solvers import DUAL, EPS, PRIMAL, Problem, Reduce, Sample
 from .blocks import Rows
 
 __all__ = [
@@ -106,8 +106,17 @@ def lstsq(
         # Every W fits no rows, and 0 is the shortest.
         solution = Solution(np.zeros((n + bias, B.shape[1])), 0, "svd")
     else:
-        reduce = Rows(A, B).reduce
-        solution = solve(reduce, m, n, bias=bool(bias), alpha=alpha, solver=solver, rcond=rcond)
+        rows = Rows(A, B)
+        solution = solve(
+            rows.reduce,
+            m,
+            n,
+            bias=bool(bias),
+            alpha=alpha,
+            solver=solver,
+            rcond=rcond,
+            sample=lambda step: rows.every(step).reduce,
+        )
     return replace(solution, coef=solution.coef[:, 0]) if vector else solution
 
 
@@ -172,6 +181,7 @@ def solve(
     alpha: float = 0.0,
     solver: str = "auto",
     rcond: float | None = None,
+    sample: Sample | None = None,
 ) -> Solution:
     """Minimise what `lstsq` minimises, over rows that are read through a reduction.
 
@@ -184,6 +194,9 @@ def solve(
         The number of rows in all, and of columns of A.
     bias, alpha, solver, rcond
         As in `lstsq`.
+    sample : callable, optional
+        ``sample(step)`` is a reduction as `reduce`, over every step-th row. With it matrices of low
+        rank are solved faster.
 
     Returns
     -------
@@ -192,7 +205,7 @@ def solve(
     solver = check_solver(solver)
     rcond = check_rcond(rcond)
     cut_off = EPS * (n + bias) if rcond is None else rcond
-    problem = Problem(reduce, m, n, bias, check_non_negative("alpha", alpha), cut_off)
+    problem = Problem(reduce, m, n, bias, check_non_negative("alpha", alpha), cut_off, sample)
     wide = m < (n if alpha else problem.columns)
     methods = DUAL if wide else PRIMAL
     singular = rcond is not None and rcond > EXPECTED and not alpha

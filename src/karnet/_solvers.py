@@ -6,7 +6,7 @@ A solver returns coefficients and rank, or None if it cannot be trusted with the
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Protocol, TypeVar
 
@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack, solve_triangular, svd
 
-from .accumulate import SHORT, Centre, Gram, Stack, Sum, Triangle, triangular
+from .accumulate import SHORT, Centre, Gram, Moments, Stack, Sum, Triangle, triangular
 from .blocks import Statistic
 
-__all__ = ["DUAL", "PRIMAL", "Problem", "Reduce"]
+__all__ = ["DUAL", "PRIMAL", "Problem", "Reduce", "Sample"]
 
 Array = NDArray[np.float64]
 S = TypeVar("S", bound=Statistic)
@@ -38,6 +38,11 @@ ESTIMATE = 10.0
 SUMMATION = 32
 # Share of the cut-off below which the variation of a column about its mean counts as none.
 CONSTANT = 1e-3
+# Matrices of low rank: from how many columns on they are looked at through a sample of rows, and
+# how many rows per column that has; how many dimensions are tried at once; which share of the
+# cut-off may lie beside these in the sample and, told by some probes, in all.
+MANY, SAMPLE, N_AT_ONCE = 128, 2, 32
+SAMPLED, LOST, N_PROBES = 0.1, 0.3, 8
 
 
 class Reduce(Protocol):
@@ -46,6 +51,10 @@ class Reduce(Protocol):
     def __call__(self, statistic: Callable[[Array, Array, Array | None], S], /) -> S:
         """Return the merged statistic."""
         ...
+
+
+# From a step to a reduction over every step-th row.
+Sample = Callable[[int], Reduce]
 
 
 @dataclass(frozen=True)
@@ -58,6 +67,7 @@ class Problem:
     bias: bool
     alpha: float
     rcond: float
+    sample: Sample | None = None
 
     @property
     def columns(self) -> int:
@@ -65,6 +75,9 @@ class Problem:
 
     @cached_property
     def triangle(self) -> Triangle:
+        short = _short_triangle(self)
+        if short is not None:
+            return short
         triangle = self.reduce(partial(Triangle.of, bias=self.bias))
         R = triangle.R
         if self.m <= SHORT or max(self.rcond, _triangular_rcond(R / _column_norms(R))) > CLEAR:
@@ -74,6 +87,59 @@ class Problem:
     @cached_property
     def rows(self) -> Array:
         return self.reduce(partial(Stack.of, bias=self.bias)).rows
+
+
+def _short_triangle(p: Problem) -> Triangle | None:
+    """Return R and Z with fewer rows than columns, or None if that would not pay or not hold.
+
+    The rows of a matrix of low numerical rank lie near a space of few dimensions. A sample of them
+    says near which; R and Z are those of all rows, and so is the measure of what lies beside it.
+    """
+    if p.sample is None or p.rcond <= CLEAR or p.n < MANY or p.m < 4 * SAMPLE * p.n:
+        return None
+    A, _, _ = _centred_rows(replace(p, reduce=p.sample(p.m // (SAMPLE * p.n))))
+    sampled = _column_norms(A)
+    Q = _row_space(A / sampled, SAMPLED * p.rcond)
+    if Q is None:
+        return None
+    moments = p.reduce(partial(Moments.of, bias=p.bias))
+    scale = np.sqrt(moments.squares)
+    if not _moderate(scale):
+        return None
+    scale[scale <= _noise(p, moments.centre)] = np.inf
+    Q, _ = np.linalg.qr(Q * (sampled / scale)[:, None])
+    probes = np.random.RandomState(1).standard_normal((p.n, N_PROBES))
+    probes -= Q @ (Q.T @ probes)
+    combine = np.hstack([Q, probes]) / scale[:, None]
+
+    def of_block(A: Array, B: Array, weight: Array | None) -> Triangle:
+        A, B = moments.centre.subtract(A, B, weight)
+        return Triangle.of(A @ combine, B, None, bias=False)
+
+    triangle, k = p.reduce(of_block), Q.shape[1]
+    R = triangle.R[:k, :k]
+    beside = np.linalg.norm(triangle.R[:, k:], axis=0)
+    if not (beside <= LOST * p.rcond * np.linalg.norm(R, 2)).all():
+        return None
+    scale[np.isinf(scale)] = 0.0
+    return Triangle(moments.centre, R @ Q.T * scale, triangle.Z[:k])
+
+
+def _row_space(A: Array, share: float) -> Array | None:
+    """Return a basis of what the rows of A span but for a share, or None if it is not small."""
+    rng = np.random.RandomState(0)
+    Q, rest, limit = np.empty((A.shape[1], 0)), A, None
+    while Q.shape[1] <= A.shape[1] // 4:
+        Y = rest.T @ rng.standard_normal((len(A), N_AT_ONCE))
+        Y -= Q @ (Q.T @ Y)
+        new, _ = np.linalg.qr(Y)
+        seen = rest @ new
+        rest = rest - seen @ new.T
+        Q = np.hstack([Q, new])
+        limit = limit or share * np.linalg.norm(seen, 2)
+        if np.linalg.norm(rest) <= limit:
+            return Q
+    return None
 
 
 Found = tuple[Array, int] | None
@@ -106,6 +172,8 @@ def _primal_cholesky(p: Problem) -> Found:
 
 def _primal_qr(p: Problem) -> Found:
     R, Z = _triangular_system(p)
+    if len(R) < p.n:
+        return None
     scale = _column_norms(R)
     R = R / scale
     if _triangular_rcond(R) <= ESTIMATE * p.n * p.rcond:

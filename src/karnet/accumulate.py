@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
-__all__ = ["SHORT", "Centre", "Gram", "Stack", "Sum", "Triangle", "triangular"]
+__all__ = ["SHORT", "Centre", "Gram", "Moments", "Stack", "Sum", "Triangle", "triangular"]
 
 Array = NDArray[np.float64]
 
@@ -115,6 +115,27 @@ class Centre:
 def _sum_and_rounding(large: Array, small: Array) -> tuple[Array, Array]:
     total = large + small
     return total, (large - total) + small
+
+
+@dataclass(frozen=True)
+class Moments:
+    """The means, and the sums of squares of the columns of A about them."""
+
+    centre: Centre
+    squares: Array
+
+    @classmethod
+    def of(cls, A: Array, B: Array, weight: Array | None, bias: bool) -> Moments:
+        """Return the statistic of one block of rows."""
+        centre = Centre.of(A, B, weight, bias)
+        A, _ = centre.subtract(A, B, weight)
+        return cls(centre, np.einsum("ij,ij->j", A, A))
+
+    def merge(self, other: Moments, /) -> Moments:
+        """Return the statistic of both blocks of rows."""
+        step = self.centre.step(other.centre)[: self.centre.n]
+        squares = self.squares + other.squares + step**2
+        return Moments(self.centre.merge(other.centre), squares)
 
 
 @dataclass(frozen=True)

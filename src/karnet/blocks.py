@@ -78,6 +78,11 @@ class Rows:
         X, y, weight = next(iter(lazy))
         return Rows(X, y, weight)
 
+    def every(self, step: int) -> Rows:
+        """Return every `step`-th of these rows."""
+        weight = None if self.weight is None else self.weight[::step]
+        return replace(self, X=self.X[::step], y=self.y[::step], weight=weight)
+
     def reduce(self, statistic: Callable[[Array, NDArray[Any], Array | None], S]) -> S:
         """Return the merged statistic of all blocks, merged as a tree: so rounding hardly grows."""
         waiting: list[tuple[int, S]] = []

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from scipy.linalg import svd
 
 from ._lstsq import solve
+from ._solvers import Reduce
 from .accumulate import Sum
 from .activations import Activation, Array, Function
 from .blocks import Rows, block_slices, dense
@@ -284,14 +285,18 @@ def _learn_layer(
     def right_hand_side(y: NDArray[Any]) -> Array:
         return goals_of(y).B - centre if goals is None else indicator(y, len(goals.B))
 
+    def reduction_of(some: Rows) -> Reduce:
+        return lambda statistic: some.reduce(lambda a, y, w: statistic(a, right_hand_side(y), w))
+
     solution = solve(
-        lambda statistic: seen.reduce(lambda a, y, w: statistic(a, right_hand_side(y), w)),
+        reduction_of(seen),
         len(rows),
         _n_inputs(rows, plan, below),
         bias=bias,
         alpha=plan.alpha,
         solver=plan.solver,
         rcond=_cut_off(plan, below),
+        sample=lambda step: reduction_of(seen.every(step)),
     )
     W = solution.coef if goals is None else solution.coef @ (goals.B - centre)
     w = (W[0] if bias else np.zeros(W.shape[1])) + centre
