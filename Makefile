@@ -8,8 +8,8 @@ SINGLE_THREADED := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 test: .venv/.test lint ## run every test
 	$(SINGLE_THREADED) $(BIN)/python -m pytest -n 2 --cov --cov-report=term-missing:skip-covered
 
-reproduce: .venv/.paper ## run the paper's experiments on what needs no download, print the tables
-	$(BIN)/karnet reproduce
+reproduce: .venv/.paper ## run the paper's experiments on what needs no download, write the report
+	$(BIN)/karnet reproduce --time-limit 10
 
 lint: .venv/.test
 	$(BIN)/ruff check .

@@ -187,3 +187,16 @@ def test_the_output_s_centre_goes_to_its_bias():
     plain, _ = learn(Rows(X, Y), Plan((LOGIT, IDENTITY), centre=np.zeros(1)), start)
     moved, _ = learn(Rows(X, Y + 1e6), Plan((LOGIT, IDENTITY), centre=np.full(1, 1e6)), shifted)
     np.testing.assert_allclose(scores(moved, X) - 1e6, scores(plain, X), atol=1e-4)
+
+
+@pytest.mark.parametrize("shape", [(600, 250), (250, 600), (300, 320)])
+@pytest.mark.parametrize("rank", [None, 40])
+def test_a_wide_layer_is_pulled_back_through_its_pseudoinverse(shape, rank):
+    rng = np.random.default_rng(3)
+    V = rng.standard_normal(shape)
+    if rank:
+        V = rng.standard_normal((shape[0], rank)) @ rng.standard_normal((rank, shape[1]))
+    layer = Layer(V, rng.standard_normal(shape[1]), ACTIVATIONS["identity"])
+    Y = rng.standard_normal((5, shape[1]))
+    expected = (Y - layer.w) @ np.linalg.pinv(V, rcond=1e-8)
+    np.testing.assert_allclose(layer.back(Y), expected, atol=1e-10)

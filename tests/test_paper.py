@@ -53,31 +53,33 @@ def test_iris_splits_hold_90_distinct_rows_and_the_rest():
     np.testing.assert_array_equal(np.bincount(data.y), [30, 30, 30])
 
 
-def test_reproduce_prints_the_tables_asked_for(capsys):
-    main(["reproduce", "xor"])
-    printed = capsys.readouterr().out
-    assert "XOR" in printed
-    assert "Iris" not in printed
-    main(["reproduce", "iris"])
-    printed = capsys.readouterr().out
-    assert "two-layer network" in printed
-    assert "five-layer network" in printed
-    main(["reproduce", "rounding"])
-    assert "in 20 other orders" in capsys.readouterr().out
+def test_reproduce_prints_the_tables_asked_for_and_where_the_report_is(capsys, tmp_path):
+    out = ["--out", str(tmp_path)]
+    for name, title in (("xor", "XOR"), ("iris", "five-layer"), ("rounding", "20 other orders")):
+        main(["reproduce", name, *out])
+        printed = capsys.readouterr().out
+        assert title in printed
+        assert ("XOR" in printed) == (name == "xor")
+        assert printed.splitlines()[-1] == f"The report is in {tmp_path / 'report.html'}."
+    written = (tmp_path / "report.html").read_text()
+    assert "karnet reproduce rounding --out" in written
+    main(["reproduce", "report", *out])
+    assert len(capsys.readouterr().out.splitlines()) == 1
 
 
 def test_reproduce_runs_data_sets_and_takes_a_run_up_again(capsys, tmp_path):
-    options = ["--folds", "2", "--jobs", "1", "--out", str(tmp_path / "new")]
+    options = ["--folds", "2", "--jobs", "1", "--time-limit", "0", "--out", str(tmp_path / "new")]
     main(["reproduce", "uci", "--sets", "iris", *options])
-    first = capsys.readouterr().out
-    assert "17  iris" in first
-    assert "Mean over 1 of the sets 1 to 39" in first
-    main(["reproduce", "uci", "--sets", "iris", "wine", *options])
-    second = capsys.readouterr().out
-    # The line of iris is the same to the last digit of its training time: it was not fitted again.
-    assert first.splitlines()[4] in second
-    assert "24  wine" in second
-    assert len((tmp_path / "new" / "results.csv").read_text().splitlines()) == 1 + 2 + 2
+    printed = capsys.readouterr().out
+    assert "17  iris" in printed
+    assert "79.39 %" in printed
+    first = (tmp_path / "new" / "results.csv").read_text().splitlines()
+    main(["reproduce", "uci", "--sets", "iris", "wine", "--baseline-folds", "2", *options])
+    assert "24  wine" in capsys.readouterr().out
+    second = (tmp_path / "new" / "results.csv").read_text().splitlines()
+    # The lines of iris are the same to the last digit of their times: nothing was fitted again.
+    assert set(first) < set(second)
+    assert len(second) == 1 + 5 * 2 * 2
 
 
 @pytest.mark.parametrize(
@@ -98,8 +100,9 @@ def test_what_goes_wrong_is_said_in_one_sentence(arguments, message, capsys, tmp
     assert said.count("\n") == 1
 
 
-def test_a_missing_extra_is_named(capsys, monkeypatch):
-    monkeypatch.setitem(sys.modules, "rich.progress", None)
+@pytest.mark.parametrize("module", ["rich.progress", "pandas", "matplotlib"])
+def test_a_missing_extra_is_named(module, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(SystemExit):
         main(["reproduce", "uci"])
     assert "pip install 'karnet[paper]'" in capsys.readouterr().err
@@ -115,12 +118,14 @@ def test_datasets_are_listed_with_their_sources(capsys, monkeypatch):
 
 def test_the_command_line_says_what_it_can_do(capsys):
     wrong = (["reproduce", "uci", "--trials", "0"], 2)
+    negative = (["reproduce", "uci", "--time-limit", "-1"], 2)
     for arguments, code in (
         (["--help"], 0),
         (["reproduce", "--help"], 0),
         ([], 2),
         (["x"], 2),
         wrong,
+        negative,
     ):
         with pytest.raises(SystemExit) as end:
             main(arguments)

@@ -17,7 +17,7 @@ from scipy.linalg import lapack, solve_triangular, svd
 from .accumulate import SHORT, Centre, Gram, Moments, Stack, Sum, Triangle, triangular
 from .blocks import Statistic
 
-__all__ = ["DUAL", "PRIMAL", "Problem", "Reduce", "Sample"]
+__all__ = ["DUAL", "PRIMAL", "Problem", "Reduce", "Sample", "normal_solver"]
 
 Array = NDArray[np.float64]
 S = TypeVar("S", bound=Statistic)
@@ -152,12 +152,12 @@ def _primal_cholesky(p: Problem) -> Found:
     scale = np.sqrt(np.diag(AA))
     if not (scale > _noise(p, gram.centre)).all() or not _moderate(scale, gram.AB):
         return None
-    L = _cholesky(AA / np.outer(scale, scale), p.rcond)
-    if L is None:
+    scaled = normal_solver(AA / np.outer(scale, scale), p.rcond)
+    if scaled is None:
         return None
 
     def solve_normal(AB: Array) -> Array:
-        return np.asarray(lapack.dpotrs(L, AB / scale[:, None])[0]) / scale[:, None]
+        return scaled(AB / scale[:, None]) / scale[:, None]
 
     def correction(W: Array) -> Array:
         def of_block(A: Array, B: Array, weight: Array | None) -> Sum:
@@ -205,12 +205,12 @@ def _triangular_system(p: Problem) -> tuple[Array, Array]:
 def _dual_cholesky(p: Problem) -> Found:
     A, B, centre = _dual_system(p)
     K = A @ A.T
-    L = _cholesky(K, p.rcond) if _moderate(np.diag(K), B) else None
-    if L is None:
+    solve_normal = normal_solver(K, p.rcond) if _moderate(np.diag(K), B) else None
+    if solve_normal is None:
         return None
 
     def shortest(B: Array) -> Array:
-        return np.asarray(A.T @ lapack.dpotrs(L, B)[0])
+        return np.asarray(A.T @ solve_normal(B))
 
     W = _refined(shortest(B), lambda W: shortest(B - A @ W), np.ones(A.shape[1]))
     return None if W is None else _from_dual(p, W, centre)
@@ -315,16 +315,17 @@ def _below_bias(W: Array, centre: Centre) -> Array:
     return np.vstack([centre.B - centre.A @ W, W])
 
 
-def _cholesky(K: Array, rcond: float) -> Array | None:
-    """Return the Cholesky factor of K, or None if it cannot be trusted."""
+def normal_solver(K: Array, rcond: float) -> Callable[[Array], Array] | None:
+    """Return the map from M to ``K^-1 M`` by Cholesky, or None if it cannot be trusted."""
     if not K.size:
         return None
     L, info = lapack.dpotrf(K, clean=0)
     if info != 0:
         return None
     reciprocal_condition, _ = lapack.dpocon(L, np.abs(K).sum(axis=0).max())
-    trusted = reciprocal_condition >= max(TRUSTED, (ESTIMATE * rcond) ** 2)
-    return np.asarray(L) if trusted else None
+    if not reciprocal_condition >= max(TRUSTED, (ESTIMATE * rcond) ** 2):
+        return None
+    return lambda M: np.asarray(lapack.dpotrs(L, M)[0])
 
 
 def _refined(W: Array, correction: Callable[[Array], Array], scale: Array) -> Array | None:

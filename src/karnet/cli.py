@@ -4,24 +4,32 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import sys
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 from . import __version__, datasets
 from .paper import EXPERIMENTS, Table
-from .paper.run import Settings, run_uci, sets_here
+from .paper.methods import EXPERIMENTS_OF_SETS
+from .paper.run import Settings, run_sets, sets_here
 from .paper.store import Fit
+from .paper.summary import tables
 
 __all__ = ["main"]
 
 WIDTH_OF_DEVIATION = 60
+ALL = (*EXPERIMENTS, *EXPERIMENTS_OF_SETS)
+EXTRAS = ("matplotlib", "pandas", "rich.progress")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command that the arguments name."""
     parser = _parser()
+    arguments = sys.argv[1:] if arguments is None else arguments
     options = parser.parse_args(arguments)
+    options.line = shlex.join(["karnet", *arguments])
     try:
         options.command(options)
     except (OSError, ValueError, ImportError) as error:
@@ -47,12 +55,22 @@ def _parser() -> argparse.ArgumentParser:
     )
     reproduce.set_defaults(command=_reproduce)
     reproduce.add_argument(
-        "experiment", nargs="?", choices=[*EXPERIMENTS, "uci", "all"], default="all"
+        "experiments",
+        nargs="*",
+        metavar="experiment",
+        choices=[*ALL, "report", "all"],
+        default=[*EXPERIMENTS, "uci"],
+        help=f"any of {', '.join(ALL)}; all; or report, which only writes the report of what was "
+        f"run before (default: {' '.join(EXPERIMENTS)} uci)",
     )
     add = reproduce.add_argument
-    add("--trials", type=_count, default=1, metavar="N", help="repetitions of uci (paper: 10)")
+    add("--trials", type=_count, default=1, metavar="N", help="repetitions (paper: 10)")
     add("--folds", type=_count, default=10, metavar="N", help="folds of each (paper: 10)")
-    add("--sets", nargs="+", metavar="NAME", help="data sets of uci (default: all that are here)")
+    add("--sets", nargs="+", metavar="NAME", help="data sets (default: all that are here)")
+    add(
+        "--baseline-folds", type=_count, default=1, metavar="N", help="folds for the slow baselines"
+    )
+    add("--time-limit", type=_seconds, default=20.0, metavar="S", help="for one slow training")
     add("--jobs", type=_count, default=os.cpu_count(), metavar="N", help="processes side by side")
     add("--out", type=Path, default=Path("reproduction"), metavar="DIR", help="where results go")
     add("--seed", type=int, default=0, metavar="N", help="what is drawn is drawn with this")
@@ -66,6 +84,13 @@ def _count(text: str) -> int:
     return number
 
 
+def _seconds(text: str) -> float:
+    seconds = float(text)
+    if not seconds >= 0.0:
+        raise argparse.ArgumentTypeError(f"{text} must not be negative")
+    return seconds
+
+
 def _list_datasets(options: argparse.Namespace) -> None:
     rows = tuple((*row[:-1], _shortened(row[-1])) for row in datasets.listing(options.data))
     note = "Full texts: karnet.datasets.DATASETS[name].deviation."
@@ -77,37 +102,65 @@ def _shortened(text: str) -> str:
 
 
 def _reproduce(options: argparse.Namespace) -> None:
-    for name, experiment in EXPERIMENTS.items():
-        if options.experiment in (name, "all"):
-            for table in experiment():
-                print(table, end="\n\n\n", flush=True)
-    if options.experiment in ("uci", "all"):
-        print(_run_uci(options))
-        print(f"\nEvery fit is in {options.out / 'results.csv'}.")
+    _check_extras()
+    settings = _settings(options)
+    chosen = ALL if "all" in options.experiments else options.experiments
+    for name in chosen:
+        if name in EXPERIMENTS:
+            _print(EXPERIMENTS[name]())
+        if name in EXPERIMENTS_OF_SETS:
+            methods = EXPERIMENTS_OF_SETS[name]
+            _print(tables(_fits(settings, methods, options), methods))
+    from .paper.report import write_report
+
+    print(f"The report is in {write_report(options.out, settings, options.line)}.")
 
 
-def _run_uci(options: argparse.Namespace) -> Table:
-    try:
-        from rich.progress import BarColumn, Progress, TimeRemainingColumn
-    except ImportError as error:
-        raise ImportError("uci needs rich and pandas: pip install 'karnet[paper]'.") from error
+def _check_extras() -> None:
+    """Refuse at once what would fail for want of a package after a long run."""
+    if not all(find_spec(name.partition(".")[0]) and find_spec(name) for name in EXTRAS):
+        raise ImportError(
+            "reproduce needs matplotlib, pandas and rich: pip install 'karnet[paper]'."
+        )
+
+
+def _print(results: Sequence[Table]) -> None:
+    for table in results:
+        print(table, end="\n\n\n", flush=True)
+
+
+def _settings(options: argparse.Namespace) -> Settings:
     names = tuple(options.sets or sets_here(options.data))
     unknown = [name for name in names if name not in datasets.DATASETS]
     if unknown:
         raise ValueError(f"--sets {unknown[0]} is not known: 'karnet datasets' lists the names.")
-    settings = Settings(names, options.trials, options.folds, options.seed, options.data)
+    return Settings(
+        datasets=names,
+        n_trials=options.trials,
+        n_folds=options.folds,
+        seed=options.seed,
+        data=options.data,
+        baseline_folds=options.baseline_folds,
+        time_limit=options.time_limit,
+    )
+
+
+def _fits(settings: Settings, methods: Sequence[str], options: argparse.Namespace) -> list[Fit]:
+    from rich.progress import BarColumn, Progress, TimeRemainingColumn
+
     bar = Progress(
-        "{task.description}",
         BarColumn(),
-        "{task.completed}/{task.total}",
+        "{task.percentage:3.0f} %, left",
         TimeRemainingColumn(),
+        "{task.description}",
         transient=True,
         disable=not sys.stderr.isatty(),
+        speed_estimate_period=600.0,
     )
     with bar:
-        task = bar.add_task("uci", total=None)
+        task = bar.add_task("", total=None)
 
-        def advance(fit: Fit, n_done: int, n_all: int) -> None:
-            bar.update(task, description=fit.dataset, completed=n_done, total=n_all)
+        def advance(running: str, done: int, total: int) -> None:
+            bar.update(task, description=running, completed=done, total=total)
 
-        return run_uci(settings, options.out, options.jobs, advance)
+        return run_sets(settings, methods, options.out, options.jobs, advance, options.line)

@@ -23,8 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import svd
 
-from ._lstsq import solve
-from ._solvers import Reduce
+from ._lstsq import choose_solver, solve
+from ._solvers import Reduce, normal_solver
 from .accumulate import Sum
 from .activations import Activation, Array, Function
 from .blocks import Rows, block_slices, dense
@@ -57,14 +57,38 @@ class Layer:
 
     def back(self, Y: Array) -> Array:
         """Return ``(phi(Y) - w) V^+``: what the layer below should give for this one to give Y."""
-        U, s, Qt = self._factors
-        return (self.f.phi(Y) - self.w) @ Qt.T / s @ U.T
+        return self._times_inverse(self.f.phi(Y) - self.w)
 
     @cached_property
-    def _factors(self) -> tuple[Array, Array, Array]:
-        U, s, Qt = svd(self.V, full_matrices=False)
-        kept = s > PINV_RCOND * s[0]
-        return U[:, kept], s[kept], Qt[kept]
+    def _times_inverse(self) -> Function:
+        """The map from B to ``B V^+``."""
+        quick = choose_solver(*self.V.shape) == "cholesky"
+        return (quick and _through_gram(self.V)) or _through_svd(self.V)
+
+
+def _through_gram(V: Array) -> Function | None:
+    """Return the map from B to ``B V^+``, or None if V is too near to singular."""
+    tall = V.shape[0] >= V.shape[1]
+    with np.errstate(over="ignore", invalid="ignore"):
+        solve_normal = normal_solver(V.T @ V if tall else V @ V.T, PINV_RCOND)
+    if solve_normal is None:
+        return None
+
+    def apply(B: Array) -> Array:
+        return solve_normal(B.T).T @ V.T if tall else solve_normal(V @ B.T).T
+
+    def refined(B: Array) -> Array:
+        X = apply(B)
+        return X + apply(B - X @ V)
+
+    return refined
+
+
+def _through_svd(V: Array) -> Function:
+    U, s, Qt = svd(V, full_matrices=False)
+    kept = s > PINV_RCOND * s[0]
+    U, s, Qt = U[:, kept], s[kept], Qt[kept]
+    return lambda B: B @ Qt.T / s @ U.T
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from importlib import resources
 from types import MappingProxyType
 from typing import Literal, NamedTuple, cast
 
-__all__ = ["DATASETS", "DataSet", "Size"]
+__all__ = ["DATASETS", "DataSet", "Size", "Widths"]
 
 Missing = Literal["no", "drop", "value"]
 
@@ -19,6 +19,15 @@ class Size(NamedTuple):
     rows: int
     features: int
     classes: int
+
+
+class Widths(NamedTuple):
+    """The hidden widths that the paper chose: its baseline's, and its own by number of layers."""
+
+    baseline: int | None
+    two: int
+    three: int
+    four: int
 
 
 @dataclass(frozen=True)
@@ -43,6 +52,8 @@ class DataSet:
     missing : {"no", "drop", "value"}
         What happens to rows with missing values: there are none, they are left out, or the gap
         counts as one more value.
+    widths : Widths
+        What the paper chose by cross-validation; None where its baseline ran out of memory.
     fixed_split : bool
         Whether the paper measures on a given split (its mark +) and not by cross-validation.
     test_rows : int or None
@@ -71,6 +82,7 @@ class DataSet:
     here: Size
     class_sizes: tuple[int, ...]
     missing: Missing
+    widths: Widths
     fixed_split: bool
     test_rows: int | None
     built_in: int | None
@@ -100,6 +112,7 @@ def _parse(row: dict[str, str]) -> DataSet:
         here=here,
         class_sizes=tuple(map(int, row["class_sizes"].split())),
         missing=cast("Missing", row["missing"]),
+        widths=_widths(*row["widths"].split()),
         fixed_split=row["fixed_split"] == "+",
         test_rows=_integer(row["test_rows"]),
         built_in=_integer(row["built_in"]),
@@ -110,6 +123,10 @@ def _parse(row: dict[str, str]) -> DataSet:
         left_out=row["left_out"] or None,
         deviation=row["deviation"],
     )
+
+
+def _widths(baseline: str, *own: str) -> Widths:
+    return Widths(None if baseline == "-" else int(baseline), *map(int, own))
 
 
 def _integer(cell: str) -> int | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,10 +13,25 @@ from sklearn.preprocessing import minmax_scale
 from ..estimators import KARClassifier
 from .table import Table
 
-__all__ = ["Split", "network", "split", "sum_of_squares", "tables"]
+__all__ = [
+    "WIDTHS",
+    "Fitted",
+    "Split",
+    "Sweep",
+    "fitted",
+    "network",
+    "split",
+    "sum_of_squares",
+    "sweep",
+    "sweeps",
+    "table",
+    "tables",
+]
 
-WIDTHS = range(79, 94)
+WIDTHS = tuple(range(79, 94))
 N_TRIALS = 10
+# What counts as zero in a sum of squares of 270 errors.
+ZERO = 1e-12
 
 
 @dataclass(frozen=True)
@@ -50,28 +66,100 @@ def sum_of_squares(net: KARClassifier, data: Split) -> float:
     return float(np.sum((net.decision_function(data.X) - np.eye(3)[data.y]) ** 2))
 
 
+@dataclass(frozen=True)
+class Fitted:
+    """Targets and outputs, each of shape (90, 3), of one two-layer network without output bias."""
+
+    width: int
+    targets: NDArray[np.float64]
+    outputs: NDArray[np.float64]
+
+
+def fitted(width: int, seed: int = 0) -> Fitted:
+    """Return the targets of one split's training rows and the outputs of a network for them."""
+    data = split(seed)
+    net = network((width,), False, seed).fit(data.X, data.y)
+    return Fitted(width, np.eye(3)[data.y], net.decision_function(data.X))
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """Sums of squared errors and error rates over widths and trials.
+
+    Attributes
+    ----------
+    n_layers : int
+        Layers of the network, all but the last random.
+    bias : bool
+        Whether its output layer has a bias.
+    widths : tuple of int
+        Units of every hidden layer.
+    sse, train_error, test_error : ndarray of shape (n_widths, n_trials)
+        Sum of squares on the training rows; shares of training and test rows put into a wrong
+        class.
+    """
+
+    n_layers: int
+    bias: bool
+    widths: tuple[int, ...]
+    sse: NDArray[np.float64]
+    train_error: NDArray[np.float64]
+    test_error: NDArray[np.float64]
+
+    @property
+    def step(self) -> int | None:
+        """The least width from which on the sum of squares is zero in every trial, if any."""
+        exact = np.all(self.sse < ZERO, axis=1)
+        n = len(exact) if exact.all() else int(np.argmin(exact[::-1]))
+        return self.widths[len(exact) - n] if n else None
+
+
+def sweep(
+    n_layers: int, bias: bool, widths: tuple[int, ...] = WIDTHS, n_trials: int = N_TRIALS
+) -> Sweep:
+    """Return what networks of these widths come to, each trial with a split of its own."""
+    results = np.empty((3, len(widths), n_trials))
+    for trial in range(n_trials):
+        data = split(trial)
+        for k, width in enumerate(widths):
+            net = network((width,) * (n_layers - 1), bias, trial).fit(data.X, data.y)
+            results[:, k, trial] = (
+                sum_of_squares(net, data),
+                1.0 - net.score(data.X, data.y),
+                1.0 - net.score(data.X_test, data.y_test),
+            )
+    return Sweep(n_layers, bias, widths, *results)
+
+
+@cache
+def sweeps(n_layers: int, n_trials: int = N_TRIALS) -> tuple[Sweep, Sweep]:
+    """Return the sweeps without an output bias and with it."""
+    without, with_bias = (sweep(n_layers, bias, n_trials=n_trials) for bias in (False, True))
+    return without, with_bias
+
+
 def tables() -> list[Table]:
     """Return sums of squared errors and error rates around h = 90, in two layers and in five."""
-    return [_table("two-layer", 1), _table("five-layer", 4)]
+    return [table(sweeps(2)), table(sweeps(5))]
 
 
-def _table(name: str, n_hidden: int) -> Table:
+def table(pair: tuple[Sweep, Sweep]) -> Table:
+    """Return the sums of squares and error rates of networks without output bias and with it."""
     rows = []
-    for h in WIDTHS:
-        row = [str(h)]
-        for bias in (False, True):
-            sse, error = [], []
-            for seed in range(N_TRIALS):
-                data = split(seed)
-                net = network((h,) * n_hidden, bias, seed).fit(data.X, data.y)
-                sse.append(sum_of_squares(net, data))
-                error.append(1.0 - net.score(data.X_test, data.y_test))
-            row += [f"{min(sse):.0e} .. {max(sse):.0e}", f"{100 * np.mean(error):.1f} %"]
+    for k, width in enumerate(pair[0].widths):
+        row = [str(width)]
+        for each in pair:
+            row.append(f"{each.sse[k].min():.0e} .. {each.sse[k].max():.0e}")
+            row += [
+                f"{100 * error[k].mean():.1f} %" for error in (each.train_error, each.test_error)
+            ]
         rows.append(tuple(row))
-    header = ("h", "SSE, no output bias", "test error", "SSE, output bias", "test error")
+    name = {2: "two-layer", 5: "five-layer"}[pair[0].n_layers]
+    n_trials = pair[0].sse.shape[1]
+    errors = ("train error", "test error")
     return Table(
-        f"Iris 90/60, {name} network with random hidden layers, {N_TRIALS} trials",
-        header,
+        f"Iris 90/60, {name} network with random hidden layers, {n_trials} trials",
+        ("h", "SSE, no output bias", *errors, "SSE, output bias", *errors),
         tuple(rows),
         "Zero up to rounding from h = 90 on, where 90 rows meet 90 weights; "
         "an output bias is one more weight and moves the step to 89.",

@@ -12,23 +12,30 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.model_selection import StratifiedKFold
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MinMaxScaler, OrdinalEncoder
+from sklearn.preprocessing import MinMaxScaler, OneHotEncoder
 
 from ..datasets import DATASETS, Loaded
 
-__all__ = ["WIDTHS", "Part", "choose_width", "coding", "parts"]
+__all__ = [
+    "WIDTHS",
+    "Coding",
+    "Inputs",
+    "Part",
+    "choose_width",
+    "inputs",
+    "one_hot",
+    "ordinal",
+    "parts",
+]
 
 # The widths that the paper searches over.
 WIDTHS = (1, 2, 3, 5, 10, 20, 30, 50, 80, 100, 200, 500)
-N_INNER_FOLDS = 10
 
 Array = NDArray[Any]
-# From training and test inputs to arrays of numbers.
-Coding = Callable[[Any, Any], tuple[Array, Array]]
-# From a width and a seed to an unfitted network.
+# From the categories of training and test rows to numbers.
+Encoder = Callable[[Array, Array], tuple[Array, Array]]
+# From a width to an unfitted network.
 MakeNetwork = Callable[[int], Any]
 
 
@@ -61,26 +68,90 @@ def _stratified(n: int, seed: int, rows: Array, y: Array) -> Iterator[tuple[Arra
         yield from splitter.split(rows, y)
 
 
-def coding(train: Any, test: Any) -> tuple[Array, Array]:
-    """Return both tables with categories as integers and every column of the first in [0, 1]."""
-    encoder = make_column_transformer(
-        (
-            OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1),
-            make_column_selector(dtype_include="category"),
-        ),
-        remainder="passthrough",
+@dataclass(frozen=True)
+class Inputs:
+    """Rows of a data set: categories, each named by an integer from 0 on, and numbers."""
+
+    categories: NDArray[np.intp]
+    numbers: NDArray[np.float64]
+
+    def __getitem__(self, rows: Array) -> Inputs:
+        return Inputs(self.categories[rows], self.numbers[rows])
+
+
+def inputs(X: Any) -> Inputs:
+    """Return the columns of a data frame, taken apart by type.
+
+    The integers only rename what the cells hold: no row has a part in what becomes of another.
+    """
+    categories = X.select_dtypes("category")
+    codes = [categories[name].cat.codes for name in categories]
+    return Inputs(
+        np.array(codes, dtype=np.intp).T.reshape(len(X), len(codes)),
+        X.drop(columns=categories.columns).to_numpy(np.float64),
     )
-    both = make_pipeline(encoder, MinMaxScaler()).fit(train)
-    return both.transform(train), both.transform(test)
+
+
+def ordinal(train: Array, test: Array) -> tuple[Array, Array]:
+    """Return the rank of each category among those of the training rows, and -1 if it is new.
+
+    What scikit-learn's OrdinalEncoder gives, at a tenth of its time.
+    """
+    columns = np.arange(train.shape[1])
+    n = 1 + max(train.max(initial=0), test.max(initial=0))
+    seen = np.zeros((len(columns), n), dtype=bool)
+    seen[columns, train] = True
+    rank = np.where(seen, np.cumsum(seen, axis=1) - 1.0, -1.0)
+    return rank[columns, train], rank[columns, test]
+
+
+def one_hot(train: Array, test: Array) -> tuple[Array, Array]:
+    """Return an indicator of each category of the training rows; a new category has none."""
+    if train.shape[1] == 0:
+        return train, test
+    encoder = OneHotEncoder(handle_unknown="ignore", sparse_output=False).fit(train)
+    return encoder.transform(train), encoder.transform(test)
+
+
+@dataclass(frozen=True)
+class Coding:
+    """How inputs become one array of numbers; learned on the training rows alone.
+
+    Parameters
+    ----------
+    encode : callable
+        From the categories of training and test rows to numbers.
+    scaler : callable or None
+        Gives an unfitted scaler for all columns; None leaves them as they are.
+    """
+
+    encode: Encoder = ordinal
+    scaler: Callable[[], Any] | None = MinMaxScaler
+
+    def __call__(self, train: Inputs, test: Inputs) -> tuple[Array, Array]:
+        """Return the arrays of the training and of the test rows."""
+        encoded = self.encode(train.categories, test.categories)
+        X_train = np.hstack([encoded[0], train.numbers])
+        X_test = np.hstack([encoded[1], test.numbers])
+        if self.scaler is None:
+            return X_train, X_test
+        scaler = self.scaler().fit(X_train)
+        return scaler.transform(X_train), scaler.transform(X_test)
 
 
 def choose_width(
-    make: MakeNetwork, X: Any, y: Array, seed: int, code: Coding, widths: Sequence[int] = WIDTHS
+    make: MakeNetwork,
+    X: Inputs,
+    y: Array,
+    seed: int,
+    code: Coding,
+    widths: Sequence[int] = WIDTHS,
+    n_folds: int = 10,
 ) -> int:
-    """Return the width with the best accuracy over ten folds of these rows; of equals the least."""
+    """Return the width with the best accuracy over folds of these rows; of equals the first."""
     right = np.zeros(len(widths))
-    for train, test in _stratified(N_INNER_FOLDS, seed, np.arange(len(y)), y):
-        X_train, X_test = code(X.iloc[train], X.iloc[test])
+    for train, test in _stratified(n_folds, seed, np.arange(len(y)), y):
+        X_train, X_test = code(X[train], X[test])
         for k, width in enumerate(widths):
             net = make(width).fit(X_train, y[train])
             right[k] += np.sum(net.predict(X_test) == y[test])

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import csv
 import sqlite3
+from collections.abc import Iterable
 from dataclasses import astuple, dataclass, fields
+from math import nan
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
-__all__ = ["Fit", "Key", "Store"]
+__all__ = ["Fit", "Key", "Store", "write_csv"]
 
 # What tells one fit from another.
 Key = tuple[str, str, int, int]
@@ -27,13 +29,17 @@ class Fit:
     structure : str
         Widths of the hidden layers, such as "20-10".
     accuracy : float
-        Share of the held-out rows that were put into the right class.
+        Share of the held-out rows that were put into the right class; NaN without a training.
     cpu, wall : float
-        Seconds that the training took, without the choice of the width.
+        Seconds that the training took, without the choice of the width; NaN without a training.
+    cpu_in_all : float
+        Seconds that the processor was at it, the choice of the width included.
     seed : int
         What the network's weights were drawn with.
     versions : str
         Of karnet, NumPy, SciPy and scikit-learn.
+    note : {"", "out of memory", "time limit"}
+        Why there was no training, or why it ended early.
     """
 
     method: str
@@ -44,8 +50,10 @@ class Fit:
     accuracy: float
     cpu: float
     wall: float
+    cpu_in_all: float
     seed: int
     versions: str
+    note: str = ""
 
     @property
     def key(self) -> Key:
@@ -64,8 +72,8 @@ class Store:
     path : Path
         The file; made if it does not exist.
     settings : str
-        What the run was asked for. A file made with other settings is refused: its fits could not
-        be told from those of this run.
+        What a single fit depends on beside its key. A file made with other settings is refused:
+        its fits could not be told from those of this run.
     """
 
     def __init__(self, path: Path, settings: str) -> None:
@@ -79,6 +87,7 @@ class Store:
     def _prepare(self, name: str, settings: str) -> None:
         with self._connection as db:
             db.execute("CREATE TABLE IF NOT EXISTS settings (settings TEXT PRIMARY KEY)")
+            db.execute("CREATE TABLE IF NOT EXISTS commands (command TEXT PRIMARY KEY)")
             db.execute(
                 f"CREATE TABLE IF NOT EXISTS fits ({', '.join(COLUMNS)}, "
                 "PRIMARY KEY (method, dataset, trial, fold))"
@@ -105,6 +114,16 @@ class Store:
                 f"INSERT OR IGNORE INTO fits VALUES ({marks})", [astuple(fit) for fit in fits]
             )
 
+    def add_command(self, command: str) -> None:
+        """Keep the command that fits are made with, once."""
+        with self._connection as db:
+            db.execute("INSERT OR IGNORE INTO commands VALUES (?)", (command,))
+
+    def commands(self) -> list[str]:
+        """Return the commands that fits were made with, in the order of their first use."""
+        found = self._connection.execute("SELECT command FROM commands ORDER BY rowid")
+        return [row[0] for row in found]
+
     def keys(self) -> set[Key]:
         """Return the keys of all fits that are there."""
         return set(self._connection.execute("SELECT method, dataset, trial, fold FROM fits"))
@@ -114,13 +133,23 @@ class Store:
         rows = self._connection.execute(
             f"SELECT {', '.join(COLUMNS)} FROM fits ORDER BY method, dataset, trial, fold"
         )
-        return [Fit(*row) for row in rows]
+        return [Fit(*map(_value, row)) for row in rows]
 
     def write_csv(self, path: Path) -> None:
-        """Write all fits, one a row, into a file that is there whole or not at all."""
-        draft = path.with_name(f".{path.name}.part")
-        with draft.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file)
-            writer.writerow(COLUMNS)
-            writer.writerows(astuple(fit) for fit in self.fits())
-        draft.replace(path)
+        """Write all fits, one a row."""
+        write_csv(path, COLUMNS, map(astuple, self.fits()))
+
+
+def write_csv(path: Path, header: Iterable[str], rows: Iterable[Iterable[Any]]) -> None:
+    """Write a table into a file that is there whole or not at all."""
+    draft = path.with_name(f".{path.name}.part")
+    with draft.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(header)
+        writer.writerows(rows)
+    draft.replace(path)
+
+
+def _value(cell: Any) -> Any:
+    """Return what was stored; SQLite keeps NaN as NULL."""
+    return nan if cell is None else cell

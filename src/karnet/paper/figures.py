@@ -1,0 +1,242 @@
+"""The paper's figures, drawn from results; nothing is computed here."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib import rc_context
+from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
+
+from . import iris, xor
+
+__all__ = [
+    "INK",
+    "Figure",
+    "Series",
+    "differences",
+    "iris_outputs",
+    "iris_sweeps",
+    "per_set",
+    "save",
+    "xor_surfaces",
+]
+
+# Nearly black; in a page it becomes the colour of the text around the figure.
+INK = "#010203"
+# Told apart by the colour-blind, and on white as on black; every colour has its own shape.
+COLOURS = ("#2a7fc4", "#d9640f", "#0d9373")
+MARKERS = ("o", "s", "^")
+SHADES = LinearSegmentedColormap.from_list("shades", [COLOURS[0], "#f4f1ea", COLOURS[1]])
+# Inches, and points of a line of text: what is readable on a phone is so everywhere.
+WIDTH, LINE = 4.6, 16.0
+# A decorator: what a function draws or saves, it does in this style.
+STYLED = rc_context(
+    {
+        "font.size": 10.0,
+        "axes.titlesize": 10.0,
+        "axes.labelsize": 10.0,
+        "legend.fontsize": 10.0,
+        "legend.frameon": False,
+        "legend.handletextpad": 0.2,
+        "xtick.labelsize": 10.0,
+        "ytick.labelsize": 10.0,
+        "text.color": INK,
+        "axes.edgecolor": INK,
+        "axes.labelcolor": INK,
+        "xtick.color": INK,
+        "ytick.color": INK,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "axes.facecolor": "none",
+        "figure.facecolor": "none",
+        "savefig.facecolor": "none",
+        "lines.markersize": 5.0,
+        "svg.fonttype": "none",
+        "svg.hashsalt": "karnet",
+    }
+)
+
+
+@dataclass(frozen=True)
+class Series:
+    """One method's numbers, one a row of the figure; where there is none, a note may say why."""
+
+    title: str
+    values: Sequence[float | None]
+    notes: Sequence[str]
+
+
+@STYLED
+def save(figure: Figure, folder: Path, name: str) -> str:
+    """Write a figure as SVG and PNG, and return the SVG as it can stand inside a page.
+
+    The same figure gives the same bytes. Names within the SVG start with its own name, so that a
+    page can hold several, and what is drawn in `INK` takes the colour of the text.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    buffer = BytesIO()
+    figure.savefig(buffer, format="svg", metadata={"Date": None})
+    software = {"Software": None}
+    figure.savefig(folder / f"{name}.png", facecolor="white", dpi=150, metadata=software)
+    text = buffer.getvalue().decode()
+    text = re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{name}-", text)
+    text = re.sub(r"\s*<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+    text = text.replace(INK, "currentColor")
+    (folder / f"{name}.svg").write_text(text, encoding="utf-8")
+    return text[text.index("<svg") :]
+
+
+@STYLED
+def xor_surfaces(studies: Sequence[xor.Study]) -> Figure:
+    """Return the outputs over the plane, a row per kind of network, a column per depth."""
+    names = list(dict.fromkeys(each.network for each in studies))
+    depths = sorted({each.n_layers for each in studies})
+    figure = Figure((WIDTH, 0.7 + 2.5 * len(names)), layout="constrained")
+    grid = figure.subplots(len(names), len(depths), sharex=True, sharey=True, squeeze=False)
+    for each in studies:
+        ax = grid[names.index(each.network), depths.index(each.n_layers)]
+        shades = _surface(ax, each)
+        name = f"{each.network}\n" if each.n_layers == depths[0] else ""
+        ax.set_title(f"{name}{each.n_layers} layers", loc="left")
+    bar = figure.colorbar(shades, ax=grid, orientation="horizontal", aspect=40, extend="both")
+    bar.set_label("output")
+    bar.outline.set_visible(False)
+    return figure
+
+
+def _surface(ax: Axes, study: xor.Study) -> AxesImage:
+    low, high = xor.GRID[0], xor.GRID[-1]
+    shades = ax.imshow(
+        np.clip(study.surface, 0.0, 1.0),
+        cmap=SHADES,
+        vmin=0.0,
+        vmax=1.0,
+        origin="lower",
+        extent=(low, high, low, high),
+        interpolation="nearest",
+    )
+    ax.contour(xor.GRID, xor.GRID, study.surface, levels=[0.5], colors="#303030", linewidths=1.0)
+    for target, marker in ((0.0, "o"), (1.0, "s")):
+        points = xor.X[target == xor.TARGETS]
+        face = SHADES(target)
+        ax.plot(*points.T, marker, color=face, markeredgecolor="white", markersize=7.0)
+    ax.set_xticks([0.0, 1.0])
+    ax.set_yticks([0.0, 1.0])
+    return shades
+
+
+@STYLED
+def iris_outputs(fits: Sequence[iris.Fitted]) -> Figure:
+    """Return the targets of the training rows and the outputs of the networks, class by class."""
+    figure = Figure((WIDTH, 2.4 * len(fits)), layout="constrained")
+    for ax, each in zip(figure.subplots(len(fits), 1, sharex=True), fits, strict=True):
+        rows = np.arange(len(each.targets))
+        for k, (colour, marker) in enumerate(zip(COLOURS, MARKERS, strict=True)):
+            ax.step(rows, each.targets[:, k], where="mid", color=INK, linewidth=0.6)
+            style = {"color": colour, "markersize": 3.0, "linestyle": ""}
+            ax.plot(each.outputs[:, k], marker=marker, label=f"class {k + 1}", **style)
+        error = np.abs(each.outputs - each.targets).max()
+        ax.set_title(f"h = {each.width}: largest error {error:.0e}", loc="left")
+        ax.set_ylabel("output")
+    ax.set_xlabel("training row (line: target)")
+    handles, labels = ax.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper left", ncols=3, markerscale=2.0)
+    return figure
+
+
+@STYLED
+def iris_sweeps(pair: tuple[iris.Sweep, iris.Sweep]) -> Figure:
+    """Return sums of squared errors and error rates over widths, without an output bias and with.
+
+    Every trial is a point in the upper half; the lower half shows means over trials.
+    """
+    figure = Figure((WIDTH, 5.6), layout="constrained")
+    top, bottom = figure.subplots(2, 1, sharex=True)
+    top.set_yscale("log")
+    for each, colour, marker in zip(pair, COLOURS, MARKERS, strict=False):
+        title = "output bias" if each.bias else "no output bias"
+        if each.step is not None:
+            top.axvline(each.step - 0.5, color=colour, linestyle=":", linewidth=1.2)
+        shift = 0.15 if each.bias else -0.15
+        widths = np.array(each.widths) + shift
+        style = {"color": colour, "marker": marker, "markersize": 4.0}
+        repeated = np.repeat(widths, each.sse.shape[1])
+        top.plot(repeated, each.sse.ravel(), linestyle="", label=title, alpha=0.8, **style)
+        bottom.plot(widths, 100 * each.test_error.mean(axis=1), linestyle="-", **style)
+        style["markerfacecolor"] = "none"
+        bottom.plot(widths, 100 * each.train_error.mean(axis=1), linestyle="--", **style)
+    top.set_ylabel("sum of squared errors")
+    bottom.set_ylabel("wrong class, %")
+    bottom.set_title("full line: test rows; dashed, hollow: training rows", loc="left")
+    bottom.set_xlabel("units h of every hidden layer")
+    bottom.set_ylim(bottom=-3.0)
+    bottom.set_xticks(pair[0].widths[::2])
+    handles, labels = top.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper left", ncols=2)
+    return figure
+
+
+@STYLED
+def per_set(rows: Sequence[str], series: Sequence[Series], label: str, log: bool = False) -> Figure:
+    """Return one row of dots per data set, a colour and a shape per method.
+
+    Where a method has no number but a note, the note stands in the row.
+    """
+    figure = Figure((WIDTH, 1.3 + LINE * len(rows) / 72.0), layout="constrained")
+    ax = figure.subplots()
+    if log:
+        ax.set_xscale("log")
+    for each, colour, marker in zip(series, COLOURS, MARKERS, strict=False):
+        numbers = [np.nan if value is None else value for value in each.values]
+        ax.plot(
+            numbers, range(len(rows)), marker, color=colour, label=each.title, alpha=0.85, zorder=3
+        )
+        for k, note in enumerate(each.notes):
+            if each.values[k] is None and note:
+                # Where others are not: slow ones at the right, accurate ones not at the left.
+                where, side = (0.99, "right") if log else (0.01, "left")
+                style: dict[str, Any] = {
+                    "color": colour,
+                    "fontsize": 9.0,
+                    "va": "center",
+                    "ha": side,
+                }
+                ax.text(where, k, note, transform=ax.get_yaxis_transform(), **style)
+    ax.set_yticks(range(len(rows)), rows)
+    ax.set_ylim(len(rows) - 0.5, -0.5)
+    _rules(ax, label)
+    figure.legend(loc="outside upper left", ncols=1 if len(series) > 2 else 2)
+    return figure
+
+
+@STYLED
+def differences(rows: Sequence[str], values: Sequence[float], label: str) -> Figure:
+    """Return one row per variation with a dot at its difference, and a line at none."""
+    figure = Figure((WIDTH, 1.0 + LINE * len(rows) / 72.0), layout="constrained")
+    ax = figure.subplots()
+    ax.axvline(0.0, color=INK, linewidth=1.0)
+    ax.hlines(range(len(rows)), 0.0, values, color=COLOURS[0], linewidth=1.5)
+    ax.plot(values, range(len(rows)), MARKERS[0], color=COLOURS[0])
+    ax.set_yticks(range(len(rows)), rows)
+    ax.set_ylim(len(rows) - 0.5, -0.5)
+    _rules(ax, label)
+    return figure
+
+
+def _rules(ax: Axes, label: str) -> None:
+    """Draw a faint line for each row and tick, and numbers above as below."""
+    ax.grid(color=INK, alpha=0.12, linewidth=0.6)
+    ax.tick_params(which="both", length=0.0)
+    ax.tick_params(axis="x", labeltop=len(ax.get_yticks()) > 20)
+    ax.spines[:].set_visible(False)
+    ax.set_xlabel(label)
+    ax.set_axisbelow(True)
