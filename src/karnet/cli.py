@@ -66,7 +66,12 @@ def _parser() -> argparse.ArgumentParser:
     add = reproduce.add_argument
     add("--trials", type=_count, default=1, metavar="N", help="repetitions (paper: 10)")
     add("--folds", type=_count, default=10, metavar="N", help="folds of each (paper: 10)")
-    add("--sets", nargs="+", metavar="NAME", help="data sets (default: all that are here)")
+    add(
+        "--sets",
+        nargs="+",
+        metavar="NAME",
+        help="data sets by name, or number as in 17 or 1-39 (default: all that are here)",
+    )
     add(
         "--baseline-folds", type=_count, default=1, metavar="N", help="folds for the slow baselines"
     )
@@ -130,12 +135,8 @@ def _print(results: Sequence[Table]) -> None:
 
 
 def _settings(options: argparse.Namespace) -> Settings:
-    names = tuple(options.sets or sets_here(options.data))
-    unknown = [name for name in names if name not in datasets.DATASETS]
-    if unknown:
-        raise ValueError(f"--sets {unknown[0]} is not known: 'karnet datasets' lists the names.")
     return Settings(
-        datasets=names,
+        datasets=_named(options.sets) if options.sets else sets_here(options.data),
         n_trials=options.trials,
         n_folds=options.folds,
         seed=options.seed,
@@ -143,6 +144,21 @@ def _settings(options: argparse.Namespace) -> Settings:
         baseline_folds=options.baseline_folds,
         time_limit=options.time_limit,
     )
+
+
+def _named(given: Sequence[str]) -> tuple[str, ...]:
+    """Return the names of data sets that are given by name, number, or range of numbers."""
+    names: list[str] = []
+    for each in given:
+        first, _, last = each.partition("-")
+        if each in datasets.DATASETS:
+            names.append(each)
+        elif first.isdecimal() and (last or first).isdecimal():
+            numbers = range(int(first), int(last or first) + 1)
+            names += [name for name, spec in datasets.DATASETS.items() if spec.number in numbers]
+        else:
+            raise ValueError(f"--sets {each} is not known: 'karnet datasets' lists the names.")
+    return tuple(dict.fromkeys(names))
 
 
 def _fits(settings: Settings, methods: Sequence[str], options: argparse.Namespace) -> list[Fit]:
