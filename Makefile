@@ -34,3 +34,32 @@ lint: .venv/.test
 
 clean: ## remove the environment and everything that was built
 	rm -rf .venv .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist reproduction
+
+BENCH := benchmarks/.venv/bin/python
+PEERS := lightgbm swimnetworks hpelm
+# gfdl needs Python 3.12; a pyenv shim may be there without the version behind it.
+PYTHON312 ?= $(shell for python in python3.12 "$$(pyenv prefix 3.12 2>/dev/null)/bin/python"; do \
+  "$$python" -c '' 2>/dev/null && { echo "$$python"; break; }; done)
+PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
+
+.PHONY: bench bench-quick
+
+bench: benchmarks/.venv/.made benchmarks/.venv312/.made ## compare with peers, about 25 minutes
+	$(BENCH) benchmarks/run.py
+
+bench-quick: benchmarks/.venv/.made benchmarks/.venv312/.made ## the same at smaller sizes
+	$(BENCH) benchmarks/run.py --quick
+
+benchmarks/.venv/.made: pyproject.toml
+	$(PYTHON) -m venv benchmarks/.venv
+	$(BENCH) $(PIP_INSTALL) --editable '.[paper]'
+	@for peer in $(PEERS); do $(BENCH) $(PIP_INSTALL) $$peer || \
+	  echo "$$peer cannot be installed: the tables will say so."; done
+	touch $@
+
+benchmarks/.venv312/.made: pyproject.toml
+	@if [ -z "$(PYTHON312)" ]; then echo "No Python 3.12 was found: gfdl is left out."; else \
+	  "$(PYTHON312)" -m venv benchmarks/.venv312 && \
+	  { benchmarks/.venv312/bin/python $(PIP_INSTALL) --editable . gfdl || \
+	    echo "gfdl cannot be installed: the tables will say so."; } && \
+	  touch $@; fi

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import threading
+import time
+
 import numpy as np
 import pytest
 from scipy import sparse
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from karnet.accumulate import Gram, Stack, Sum, Triangle
-from karnet.blocks import Rows, block_slices, dense
+from karnet.blocks import Rows, block_slices, dense, in_order
 
 
 @pytest.mark.parametrize(("n_rows", "width"), [(0, 3), (1, 1), (256, 10**9), (1000, 10**9)])
@@ -16,17 +20,65 @@ def test_slices_cover_every_row_once(n_rows, width):
     assert covered == list(range(n_rows))
 
 
-def test_a_table_of_many_blocks_is_mapped_block_by_block(monkeypatch):
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("fine", [False, True])
+def test_a_table_of_many_blocks_is_mapped_block_by_block(threads, fine, monkeypatch):
     monkeypatch.setattr("karnet.blocks.BLOCK_SIZE", 1)
+    monkeypatch.setattr("karnet.blocks.CHUNK_SIZE", 1)
     X = np.arange(2000.0).reshape(1000, 2)
     rows = Rows(X, np.arange(1000), np.ones(1000)).map(lambda block: 2 * block, 2)
     assert rows.X is X
-    blocks = list(rows)
-    assert len(blocks) == 4
-    np.testing.assert_array_equal(np.vstack([a for a, _, _ in blocks]), 2 * X)
-    np.testing.assert_array_equal(
-        rows.reduce(lambda a, y, w: Sum(a.sum(axis=0))).value, 2 * X.sum(0)
-    )
+    with threadpool_limits(threads):
+        stack = rows.reduce(lambda a, y, w: Stack(np.column_stack([a, y, w])), fine)
+    expected = np.column_stack([2 * X, np.arange(1000), np.ones(1000)])
+    np.testing.assert_array_equal(stack.rows, expected)
+    sizes = []
+    rows.reduce(lambda a, y, w: sizes.append(len(a)) or Sum(a.sum(axis=0)), fine)
+    assert max(sizes) == (32 if fine else 256)
+
+
+def test_blocks_run_side_by_side_on_as_many_threads_as_blas_may_use():
+    def thread_and_limit(_):
+        barrier.wait(timeout=10)
+        limits = [each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"]
+        return threading.get_ident(), max(limits)
+
+    barrier = threading.Barrier(2)
+    with threadpool_limits(2):
+        found = list(in_order(thread_and_limit, [0, 1, 2, 3]))
+    assert len({thread for thread, _ in found}) == 2
+    assert {limit for _, limit in found} == {1}
+    with threadpool_limits(1):
+        assert list(in_order(lambda _: threading.get_ident(), [0, 1])) == 2 * [
+            threading.get_ident()
+        ]
+
+
+def test_what_threads_compute_comes_in_order_and_with_its_errors():
+    def slow_at_first(k):
+        time.sleep(0.02 if k < 2 else 0.0)
+        return np.geterr()["divide"], 1 // (5 - k)
+
+    with threadpool_limits(2), np.errstate(divide="ignore"):
+        results = in_order(slow_at_first, list(range(6)))
+        assert [next(results) for _ in range(5)] == [("ignore", 1 // (5 - k)) for k in range(5)]
+        with pytest.raises(ZeroDivisionError):
+            next(results)
+
+
+def test_only_what_was_made_for_it_may_be_overwritten():
+    X, y = np.ones((4, 2)), np.ones(4)
+    writeable = []
+
+    def note(a, y, w):
+        writeable.append((a.flags.writeable, y.flags.writeable))
+        return Sum(a)
+
+    Rows(X, y).reduce(note)
+    Rows(X, y, change=lambda block: 2 * block).reduce(note)
+    Rows(X, y).map(lambda block: 2 * block, 2).reduce(note)
+    assert writeable == [(False, False), (True, False), (False, False)]
+    assert X.flags.writeable
 
 
 def test_a_table_of_one_block_is_mapped_at_once():
@@ -51,6 +103,7 @@ def test_dense_blocks_do_not_depend_on_how_the_table_lies():
 def test_statistics_of_parts_merge_to_those_of_the_whole(bias, weighted):
     rng = np.random.default_rng(0)
     A, B = rng.standard_normal((90, 4)) + 5, rng.standard_normal((90, 2))
+    A.flags.writeable = B.flags.writeable = False  # else they may be overwritten
     weight = rng.uniform(0.1, 3.0, 90) if weighted else None
     parts = [slice(0, 7), slice(7, 50), slice(50, 90)]
 

@@ -30,7 +30,7 @@ FLOORS = [
 ]
 KNOW_SCIKIT_LEARN_S_BASE = {"_validation.py", "_base.py", "estimators.py", "baseline.py"}
 # joblib comes with scikit-learn.
-CORE = {"numpy", "scipy", "sklearn", "joblib", "karnet"}
+CORE = {"numpy", "scipy", "sklearn", "joblib", "threadpoolctl", "karnet"}
 # Extras that a module may use, and that everything else works without.
 EXTRAS = {"cli.py": {"rich"}, "figures.py": {"matplotlib"}}
 MODULES = sorted(SOURCE.rglob("*.py"))

@@ -141,11 +141,22 @@ def _real(name: str, values: ArrayLike, dimensions: tuple[int, ...]) -> Array:
     if array.ndim not in dimensions:
         expected = " or ".join(f"{k}-dimensional" for k in dimensions)
         raise ValueError(f"{name} must be {expected}, but its shape is {array.shape}.")
-    with np.errstate(over="ignore"):
-        array = array.astype(np.float64)
-    if np.ma.is_masked(values) or not np.isfinite(array).all():
+    if array.dtype != np.float64:
+        with np.errstate(over="ignore"):
+            array = array.astype(np.float64)
+    masked = isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values)
+    if masked or not _all_finite(array):
         raise ValueError(f"{name} must be finite, but holds NaN, infinity or masked values.")
     return array
+
+
+def _all_finite(array: Array) -> bool:
+    if array.size > 10_000:
+        # A finite sum has finite terms, and takes no room.
+        with np.errstate(over="ignore", invalid="ignore"):
+            if np.isfinite(array.sum()):
+                return True
+    return bool(np.isfinite(array).all())
 
 
 def check_non_negative(name: str, value: Any) -> float:

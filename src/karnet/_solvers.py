@@ -12,9 +12,9 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import lapack, solve_triangular, svd
+from scipy.linalg import lapack, svd
 
-from .accumulate import SHORT, Centre, Gram, Moments, Stack, Sum, Triangle, triangular
+from .accumulate import SHORT, Centre, Gram, Moments, Stack, Sum, Triangle, centred, triangular
 from .blocks import Statistic
 
 __all__ = ["DUAL", "PRIMAL", "Problem", "Reduce", "Sample", "normal_solver"]
@@ -48,8 +48,10 @@ SAMPLED, LOST, N_PROBES = 0.1, 0.3, 8
 class Reduce(Protocol):
     """A reduction over blocks of rows: it calls `statistic(A, B, weight)` and merges."""
 
-    def __call__(self, statistic: Callable[[Array, Array, Array | None], S], /) -> S:
-        """Return the merged statistic."""
+    def __call__(
+        self, statistic: Callable[[Array, Array, Array | None], S], /, fine: bool = False
+    ) -> S:
+        """Return the merged statistic; of small parts if `fine`, for those cheap to merge."""
         ...
 
 
@@ -102,7 +104,7 @@ def _short_triangle(p: Problem) -> Triangle | None:
     Q = _row_space(A / sampled, SAMPLED * p.rcond)
     if Q is None:
         return None
-    moments = p.reduce(partial(Moments.of, bias=p.bias))
+    moments = p.reduce(partial(Moments.of, bias=p.bias), fine=True)
     scale = np.sqrt(moments.squares)
     if not _moderate(scale):
         return None
@@ -164,7 +166,7 @@ def _primal_cholesky(p: Problem) -> Found:
             A, B = gram.centre.subtract(A, B, weight)
             return Sum(A.T @ (B - A @ W))
 
-        return solve_normal(p.reduce(of_block).value - p.alpha * W)
+        return solve_normal(p.reduce(of_block, fine=True).value - p.alpha * W)
 
     W = _refined(solve_normal(gram.AB), correction, scale)
     return None if W is None else (_with_bias(p, W, gram.centre), p.columns)
@@ -193,7 +195,8 @@ def _primal_svd(p: Problem) -> Found:
 def _triangular_system(p: Problem) -> tuple[Array, Array]:
     """Return R and Z so that ``R W = Z`` has the solution of the centred problem."""
     R, Z = p.triangle.R, p.triangle.Z
-    R = np.where(_column_norms(R) <= _noise(p, p.triangle.centre), 0.0, R)
+    if p.bias:
+        R = np.where(_column_norms(R) <= _noise(p, p.triangle.centre), 0.0, R)
     if p.alpha:
         A = np.vstack([R, np.sqrt(p.alpha) * np.eye(p.n)])
         B = np.vstack([Z, np.zeros((p.n, Z.shape[1]))])
@@ -251,10 +254,10 @@ def _dual_system(p: Problem) -> tuple[Array, Array, Centre | None]:
 def _centred_rows(p: Problem) -> tuple[Array, Array, Centre]:
     A, B = p.rows[:, p.bias : p.columns], p.rows[:, p.columns :]
     if not p.bias:
-        return A, B, Centre.of(A, B, None, bias=False)
+        centre, _, _ = centred(A, B, None, bias=False)
+        return A, B, centre
     root = p.rows[:, 0]
-    centre = Centre.of(A / root[:, None], B / root[:, None], root**2, bias=True)
-    A, B = centre.subtract(A / root[:, None], B / root[:, None], root**2)
+    centre, A, B = centred(A / root[:, None], B / root[:, None], root**2, bias=True)
     return np.where(_column_norms(A) <= _noise(p, centre), 0.0, A), B, centre
 
 
@@ -378,19 +381,23 @@ def _largest_first(M: Array) -> NDArray[np.intp]:
 def _back_substitute(R: Array, Z: Array, transposed: bool = False) -> Array:
     """Return the solution of ``R W = Z``, or of ``R' W = Z``, for an upper triangle R."""
     if not Z.size:
-        return Z  # which older versions of SciPy do not take
-    return np.asarray(solve_triangular(R, Z, trans=int(transposed), check_finite=False))
+        return Z
+    return np.asarray(lapack.dtrtrs(R, Z, trans=int(transposed))[0])
 
 
 def _triangular_rcond(R: Array) -> float:
     if not R.size:
         return 1.0
     # R is its own LU factorisation.
-    return float(lapack.dgecon(R, np.abs(R).sum(axis=0).max())[0])
+    return float(lapack.dgecon(R, lapack.dlange("1", R))[0])
 
 
 def _column_norms(A: Array) -> Array:
     """Return the Euclidean norms of the columns, without overflow; 1 for a column of zeros."""
+    squares = np.einsum("ij,ij->j", A, A)
+    least, most = np.minimum.reduce(squares, initial=1.0), np.maximum.reduce(squares, initial=1.0)
+    if least > 1.0 / MODERATE and most < MODERATE:
+        return np.asarray(np.sqrt(squares))
     peak = np.abs(A).max(axis=0, initial=0.0)
     peak[peak == 0.0] = 1.0
     norms = peak * np.sqrt(np.sum((A / peak) ** 2, axis=0))

@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
-__all__ = ["SHORT", "Centre", "Gram", "Moments", "Stack", "Sum", "Triangle", "triangular"]
+__all__ = [
+    "SHORT",
+    "Centre",
+    "Gram",
+    "Moments",
+    "Stack",
+    "Sum",
+    "Triangle",
+    "centred",
+    "triangular",
+]
 
 Array = NDArray[np.float64]
 
@@ -16,6 +27,8 @@ Array = NDArray[np.float64]
 SHORT = 256
 # Columns that LAPACK works on at a time, at most.
 BLOCKED = 64
+# Rows up to which the pattern of a triangle is kept: to make it takes longer than to use it.
+SMALL = 32
 
 
 @dataclass(frozen=True)
@@ -60,20 +73,6 @@ class Centre:
     low: Array
     n: int
 
-    @classmethod
-    def of(cls, A: Array, B: Array, weight: Array | None, bias: bool) -> Centre:
-        """Return the statistic of one block of rows."""
-        n = A.shape[1]
-        if not bias:
-            zeros = np.zeros(n + B.shape[1])
-            return cls(0.0, zeros, zeros, n)
-        weight = np.ones(len(A)) if weight is None else weight
-        total = float(weight.sum())
-        # Counted from the first row, the mean of a constant column is exact.
-        first = np.concatenate([M[0] + weight @ (M - M[0]) / total for M in (A, B)])
-        rest = np.concatenate([weight @ (A - first[:n]), weight @ (B - first[n:])]) / total
-        return cls(total, *_sum_and_rounding(first, rest), n)
-
     @property
     def A(self) -> Array:
         """Return the means of A."""
@@ -101,15 +100,49 @@ class Centre:
         return np.asarray(np.sqrt(between) * self._to(other))
 
     def subtract(self, A: Array, B: Array, weight: Array | None) -> tuple[Array, Array]:
-        """Return the rows less their means, times the roots of their weights."""
+        """Return the rows less their means, times the roots of their weights.
+
+        What may be overwritten is.
+        """
         if self.weight:
-            A, B = A - self.A, B - self.B
+            A, B = _less(A, self.A), _less(B, self.B)
             A -= self.low[: self.n]
             B -= self.low[self.n :]
-        if weight is not None:
-            root = np.sqrt(weight)[:, None]
-            A, B = A * root, B * root
+        return _weighted(A, B, weight)
+
+
+def centred(A: Array, B: Array, weight: Array | None, bias: bool) -> tuple[Centre, Array, Array]:
+    """Return the means, and the rows less these times the roots of their weights.
+
+    What may be overwritten is.
+    """
+    n = A.shape[1]
+    if not bias:
+        zeros = np.zeros(n + B.shape[1])
+        return Centre(0.0, zeros, zeros, n), *_weighted(A, B, weight)
+    total = float(len(A) if weight is None else weight.sum())
+
+    def means() -> Array:
+        sums = [M.sum(axis=0) if weight is None else weight @ M for M in (A, B)]
+        return np.asarray(np.concatenate(sums) / total)
+
+    mean = means()
+    A, B = _less(A, mean[:n]), _less(B, mean[n:])
+    rest = means()
+    A -= rest[:n]
+    B -= rest[n:]
+    return Centre(total, *_sum_and_rounding(mean, rest), n), *_weighted(A, B, weight)
+
+
+def _less(A: Array, row: Array) -> Array:
+    return np.subtract(A, row, out=A if A.flags.writeable else None)
+
+
+def _weighted(A: Array, B: Array, weight: Array | None) -> tuple[Array, Array]:
+    if weight is None:
         return A, B
+    root = np.sqrt(weight)[:, None]
+    return A * root, B * root
 
 
 def _sum_and_rounding(large: Array, small: Array) -> tuple[Array, Array]:
@@ -127,8 +160,7 @@ class Moments:
     @classmethod
     def of(cls, A: Array, B: Array, weight: Array | None, bias: bool) -> Moments:
         """Return the statistic of one block of rows."""
-        centre = Centre.of(A, B, weight, bias)
-        A, _ = centre.subtract(A, B, weight)
+        centre, A, _ = centred(A, B, weight, bias)
         return cls(centre, np.einsum("ij,ij->j", A, A))
 
     def merge(self, other: Moments, /) -> Moments:
@@ -152,19 +184,17 @@ class Gram:
     @classmethod
     def of(cls, A: Array, B: Array, weight: Array | None, bias: bool) -> Gram:
         """Return the statistic of one block of rows."""
-        centre = Centre.of(A, B, weight, bias)
-        A, B = centre.subtract(A, B, weight)
+        centre, A, B = centred(A, B, weight, bias)
         return cls(centre, A.T @ A, A.T @ B)
 
     def merge(self, other: Gram, /) -> Gram:
         """Return the statistic of both blocks of rows."""
         step = self.centre.step(other.centre)
         a, b = step[: self.centre.n], step[self.centre.n :]
-        return Gram(
-            self.centre.merge(other.centre),
-            self.AA + other.AA + np.outer(a, a),
-            self.AB + other.AB + np.outer(a, b),
-        )
+        AA, AB = self.AA + other.AA, self.AB + other.AB
+        AA += np.outer(a, a)
+        AB += np.outer(a, b)
+        return Gram(self.centre.merge(other.centre), AA, AB)
 
 
 @dataclass(frozen=True)
@@ -195,8 +225,8 @@ class Triangle:
                 for half in (slice(middle), slice(middle, None))
             )
             return first.merge(second)
-        centre = Centre.of(A, B, weight, bias)
-        return cls(centre, *triangular(*centre.subtract(A, B, weight)))
+        centre, A, B = centred(A, B, weight, bias)
+        return cls(centre, *triangular(A, B))
 
     def merge(self, other: Triangle, /) -> Triangle:
         """Return the statistic of both blocks of rows."""
@@ -206,13 +236,18 @@ class Triangle:
         return Triangle(self.centre.merge(other.centre), *both)
 
 
+@lru_cache(maxsize=32)
+def _upper(k: int, n: int) -> NDArray[np.bool_]:
+    return np.triu(np.ones((k, n), dtype=bool))
+
+
 def triangular(A: Array, B: Array) -> tuple[Array, Array]:
     """Return R and Q'B of a QR decomposition of A."""
     k = min(A.shape)
     if not k:
         return np.empty((0, A.shape[1])), np.empty((0, B.shape[1]))
     QR, tau, _, _ = lapack.dgeqrf(A, lwork=BLOCKED * A.shape[1])
-    R = np.triu(QR[:k])
+    R = np.where(_upper(k, A.shape[1]), QR[:k], 0.0) if k <= SMALL else np.triu(QR[:k])
     if not B.size:
         return R, np.empty((k, B.shape[1]))
     Z, _, _ = lapack.dormqr("L", "T", QR[:, :k], tau, B, lwork=BLOCKED * B.shape[1])

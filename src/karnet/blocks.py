@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import ThreadpoolController
 
-__all__ = ["Rows", "Statistic", "block_slices", "dense"]
+__all__ = ["Rows", "Statistic", "block_slices", "chunk_slices", "dense", "in_order"]
 
 Array = NDArray[np.float64]
 
-# Numbers per block: many enough for the matrix product, few enough for memory.
+# Numbers per block: many enough for the matrix product, few enough for memory; and per chunk, few
+# enough for a core's own cache.
 BLOCK_SIZE = 2**22
+CHUNK_SIZE = 2**16
 
 
 class Statistic(Protocol):
@@ -26,12 +33,55 @@ class Statistic(Protocol):
 
 
 S = TypeVar("S", bound=Statistic)
+Change = Callable[[Array], Array]
+# Inputs, targets and weights of some rows.
+Block = tuple[Array, NDArray[Any], Array | None]
+
+
+T = TypeVar("T")
+U = TypeVar("U")
 
 
 def block_slices(n_rows: int, width: int) -> list[slice]:
     """Return slices that cut `n_rows` rows of `width` numbers into blocks of about `BLOCK_SIZE`."""
-    step = max(BLOCK_SIZE // max(width, 1), 256)
-    return [slice(i, min(i + step, n_rows)) for i in range(0, max(n_rows, 1), step)]
+    return _slices(slice(0, n_rows), width, BLOCK_SIZE, 256)
+
+
+def chunk_slices(rows: slice, width: int) -> list[slice]:
+    """Return slices that cut rows of `width` numbers into chunks of about `CHUNK_SIZE`."""
+    return _slices(rows, width, CHUNK_SIZE, 32)
+
+
+def _slices(rows: slice, width: int, size: int, least: int) -> list[slice]:
+    step = max(size // max(width, 1), least)
+    starts = range(rows.start, max(rows.stop, rows.start + 1), step)
+    return [slice(i, min(i + step, rows.stop)) for i in starts]
+
+
+def in_order(function: Callable[[T], U], items: list[T]) -> Iterator[U]:
+    """Yield the function of each item, computed on as many threads as BLAS may use.
+
+    Elementwise functions use one thread, so blocks side by side are faster than threads in BLAS.
+    """
+    blas = _threads()
+    n = max((each.num_threads for each in blas.lib_controllers), default=1) if len(items) > 1 else 1
+    if n == 1:
+        yield from map(function, items)
+        return
+    with blas.limit(limits=1), ThreadPoolExecutor(n) as pool:
+        waiting: deque[Future[U]] = deque()
+        for item in items:
+            # NumPy keeps in the context which warnings are off.
+            waiting.append(pool.submit(copy_context().run, function, item))
+            if len(waiting) > n:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+
+
+@cache
+def _threads() -> ThreadpoolController:
+    return ThreadpoolController().select(user_api="blas")
 
 
 @dataclass(frozen=True)
@@ -55,27 +105,43 @@ class Rows:
     X: Any
     y: NDArray[Any]
     weight: Array | None = None
-    change: Callable[[Array], Array] | None = None
+    change: Change | None = None
     width: int = 1
 
     def __len__(self) -> int:
         return int(self.X.shape[0])
 
-    def __iter__(self) -> Iterator[tuple[Array, NDArray[Any], Array | None]]:
-        for rows in block_slices(len(self), max(self.width, self.X.shape[1])):
-            X = dense(self.X[rows])
-            yield (
-                X if self.change is None else self.change(X),
-                self.y[rows],
-                None if self.weight is None else self.weight[rows],
-            )
+    def _blocks(self) -> list[slice]:
+        return block_slices(len(self), max(self.width, self.X.shape[1]))
 
-    def map(self, change: Callable[[Array], Array], width: int) -> Rows:
+    def _read(self, rows: slice, room: Array | None) -> Block:
+        """Return some rows, inputs changed, in `room` if that fits; all but these are read-only."""
+        if self.change is None:
+            X = _read_only(dense(self.X[rows]))
+        else:
+            X = self._changed(self.change, rows, room)
+        weight = None if self.weight is None else self.weight[rows]
+        return X, _read_only(self.y[rows]), weight
+
+    def _changed(self, change: Change, rows: slice, room: Array | None) -> Array:
+        chunks = chunk_slices(rows, self.width)
+        if len(chunks) == 1:
+            return change(_read_only(dense(self.X[rows])))
+        start, n_rows = rows.start, rows.stop - rows.start
+        for chunk in chunks:
+            A = change(_read_only(dense(self.X[chunk])))
+            if room is None or room.shape[1] != A.shape[1] or len(room) < n_rows:
+                room = np.empty((n_rows, A.shape[1]))
+            room[chunk.start - start : chunk.stop - start] = A
+        assert room is not None
+        return room[:n_rows]
+
+    def map(self, change: Change, width: int) -> Rows:
         """Return these rows with inputs as they come out of `change`; of one block, at once."""
         lazy = replace(self, change=change, width=width)
-        if len(block_slices(len(self), max(width, self.X.shape[1]))) > 1:
+        if len(lazy._blocks()) > 1:
             return lazy
-        X, y, weight = next(iter(lazy))
+        X, y, weight = lazy._read(slice(0, len(self)), None)
         return Rows(X, y, weight)
 
     def every(self, step: int) -> Rows:
@@ -83,18 +149,47 @@ class Rows:
         weight = None if self.weight is None else self.weight[::step]
         return replace(self, X=self.X[::step], y=self.y[::step], weight=weight)
 
-    def reduce(self, statistic: Callable[[Array, NDArray[Any], Array | None], S]) -> S:
-        """Return the merged statistic of all blocks, merged as a tree: so rounding hardly grows."""
-        waiting: list[tuple[int, S]] = []
-        for block in self:
-            level, total = 0, statistic(*block)
-            while waiting and waiting[-1][0] == level:
-                level, total = level + 1, waiting.pop()[1].merge(total)
-            waiting.append((level, total))
-        total = waiting.pop()[1]
-        while waiting:
-            total = waiting.pop()[1].merge(total)
-        return total
+    def reduce(self, statistic: Callable[[*Block], S], fine: bool = False) -> S:
+        """Return the merged statistic of all blocks, or of chunks of them if `fine`.
+
+        A statistic must not hold on to what it is given: the next block comes in the same place.
+        """
+        width = max(self.width, self.X.shape[1])
+        if len(self) * width <= CHUNK_SIZE:
+            return statistic(*self._read(slice(0, len(self)), None))
+        rooms: list[Array | None] = []
+
+        def of_block(rows: slice) -> S:
+            if fine:
+                chunks = chunk_slices(rows, width)
+                return _merged(statistic(*self._read(chunk, None)) for chunk in chunks)
+            room = rooms.pop() if rooms else None
+            block = self._read(rows, room)
+            found = statistic(*block)
+            rooms.append(block[0])
+            return found
+
+        return _merged(in_order(of_block, self._blocks()))
+
+
+def _merged(parts: Iterable[S]) -> S:
+    """Return all parts merged as a tree: so rounding hardly grows."""
+    waiting: list[tuple[int, S]] = []
+    for total in parts:
+        level = 0
+        while waiting and waiting[-1][0] == level:
+            level, total = level + 1, waiting.pop()[1].merge(total)
+        waiting.append((level, total))
+    total = waiting.pop()[1]
+    while waiting:
+        total = waiting.pop()[1].merge(total)
+    return total
+
+
+def _read_only(array: NDArray[Any]) -> NDArray[Any]:
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 def dense(X: Any) -> Array:

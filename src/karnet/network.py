@@ -14,10 +14,11 @@ C_k``, E the m x q class indicator. Then ``W_k = (A_k^+ E) C_k``: q right-hand s
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +28,7 @@ from ._lstsq import choose_solver, solve
 from ._solvers import Reduce, normal_solver
 from .accumulate import Sum
 from .activations import Activation, Array, Function
-from .blocks import Rows, block_slices, dense
+from .blocks import Rows, block_slices, chunk_slices, dense, in_order
 
 __all__ = ["Layer", "Network", "Plan", "Report", "learn", "outputs", "pull_back", "scores"]
 
@@ -110,6 +111,14 @@ class Network:
     input_map: Function | None = None
 
 
+class Forward(Protocol):
+    """From inputs to what a layer sees; if asked, also the share outside each domain on the way."""
+
+    def __call__(self, X: Array, /, outside: list[float] | None = None) -> Array:
+        """Return A without the column of ones."""
+        ...
+
+
 def scores(network: Network, X: Any) -> Array:
     """Return ``A_n W_n``, the output before the last activation, block by block of rows."""
     return _answers(network, X, activated=False)
@@ -124,20 +133,28 @@ def _answers(network: Network, X: Any, activated: bool) -> Array:
     *below, last = network.layers
     before_last = _forward(below, network.direct_links, network.input_map)
     Z = np.empty((X.shape[0], last.V.shape[1]))
-    for rows in block_slices(len(Z), max(max(layer.V.shape) for layer in network.layers)):
-        block = last.linear(before_last(dense(X[rows])))
-        Z[rows] = last.f(block) if activated else block
+    width = max(max(layer.V.shape) for layer in network.layers)
+
+    def answer(rows: slice) -> None:
+        for chunk in chunk_slices(rows, width):
+            block = last.linear(before_last(dense(X[chunk])))
+            Z[chunk] = last.f(block) if activated else block
+
+    deque(in_order(answer, block_slices(len(Z), width)), maxlen=0)
     return Z
 
 
-def _forward(layers: Sequence[Layer], direct_links: bool, input_map: Function | None) -> Function:
+def _forward(layers: Sequence[Layer], direct_links: bool, input_map: Function | None) -> Forward:
     """Return the function from X to what the next layer sees: its A without the column of ones."""
 
-    def forward(X: Array) -> Array:
+    def forward(X: Array, /, outside: list[float] | None = None) -> Array:
         X = X if input_map is None else input_map(X)
         A = X
         for layer in layers:
-            A = layer.f(layer.linear(A))
+            Z = layer.linear(A)
+            if outside is not None:
+                outside.append(layer.f.share_outside(Z))
+            A = layer.f(Z)
         return np.hstack([A, X]) if direct_links and layers else A
 
     return forward
@@ -271,28 +288,27 @@ def _output_residual(reports: list[Report]) -> float:
 
 
 def _learn_last(rows: Rows, plan: Plan, drawn: Sequence[Layer], Y: Array | None) -> Learned:
-    reports = []
-    for k, layer in enumerate(drawn):
-        _, outside, _ = _measure(_seen(rows, plan, drawn[:k], layer.V.shape[1]), layer)
-        reports.append(Report(None, "random", None, outside))
-    last, report = _learn_layer(rows, plan, drawn, (), Y)
-    return Network((*drawn, last), plan.direct_links, plan.input_map), [*reports, report]
+    last, reports = _learn_layer(rows, plan, drawn, (), Y)
+    return Network((*drawn, last), plan.direct_links, plan.input_map), reports
 
 
 def _learn_all(rows: Rows, plan: Plan, drawn: Sequence[Layer], Y: Array | None) -> Learned:
     layers: list[Layer] = []
-    reports = []
+    reports: list[Report] = []
     for k in range(len(plan.activations)):
-        layer, report = _learn_layer(rows, plan, layers, drawn[k:], Y)
+        layer, found = _learn_layer(rows, plan, layers, drawn[k:], Y)
         layers.append(layer)
-        reports.append(report)
+        reports += found
     return Network(tuple(layers), plan.direct_links, plan.input_map), reports
 
 
 def _learn_layer(
     rows: Rows, plan: Plan, below: Sequence[Layer], upper: Sequence[Layer], Y: Array | None
-) -> tuple[Layer, Report]:
-    """Solve ``A_k W_k = B_k`` for the layer between those below and those above."""
+) -> tuple[Layer, list[Report]]:
+    """Solve ``A_k W_k = B_k`` for the layer between those below and those above.
+
+    The layers below are reported on too if they stay as drawn.
+    """
     f = plan.activations[len(below)]
     output = _is_output(plan, below)
     bias = plan.fit_intercept or not output
@@ -310,7 +326,10 @@ def _learn_layer(
         return goals_of(y).B - centre if goals is None else indicator(y, len(goals.B))
 
     def reduction_of(some: Rows) -> Reduce:
-        return lambda statistic: some.reduce(lambda a, y, w: statistic(a, right_hand_side(y), w))
+        def reduce(statistic: Callable[..., Any], /, fine: bool = False) -> Any:
+            return some.reduce(lambda a, y, w: statistic(a, right_hand_side(y), w), fine)
+
+        return reduce
 
     solution = solve(
         reduction_of(seen),
@@ -325,7 +344,13 @@ def _learn_layer(
     W = solution.coef if goals is None else solution.coef @ (goals.B - centre)
     w = (W[0] if bias else np.zeros(W.shape[1])) + centre
     layer = Layer(W[int(bias) :], w, f)
-    return layer, Report(solution.rank, solution.solver, *_measure(seen, layer, goals_of))
+    if plan.hidden == "random":
+        walk = _forward(below, plan.direct_links, plan.input_map)
+        drawn, measured = _measure(replace(rows, width=seen.width), layer, goals_of, walk)
+    else:
+        drawn, measured = _measure(seen, layer, goals_of)
+    reports = [Report(None, "random", None, share) for share in drawn]
+    return layer, [*reports, Report(solution.rank, solution.solver, *measured)]
 
 
 @dataclass(frozen=True)
@@ -377,20 +402,27 @@ def _cut_off(plan: Plan, below: Sequence[Layer]) -> float | None:
 
 
 def _measure(
-    seen: Rows, layer: Layer, goals_of: Callable[[NDArray[Any]], Goals] | None = None
-) -> tuple[float, float, float]:
-    """Return a layer's residual, and the shares outside its domain and of clipped targets."""
+    rows: Rows,
+    layer: Layer,
+    goals_of: Callable[[NDArray[Any]], Goals],
+    walk: Forward | None = None,
+) -> tuple[list[float], tuple[float, float, float]]:
+    """Return the shares outside the domains on the walk to a layer, and how the layer fits.
+
+    That is its residual, and the shares outside its domain and of clipped targets.
+    """
 
     def tally(a: Array, y: NDArray[Any], weight: Array | None) -> Sum:
-        Z = layer.linear(a)
-        outside = Z.size * layer.f.share_outside(Z)
-        if goals_of is None:
-            return Sum(np.array([0.0, 0.0, outside, 0.0, Z.size]))
+        shares: list[float] = []
+        Z = layer.linear(a if walk is None else walk(a, shares))
+        shares.append(layer.f.share_outside(Z))
         goals = goals_of(y)
         Z -= goals.B
         squares = np.array([np.einsum("ij,ij->i", M, M) for M in (Z, goals.B)])
         squares = squares.sum(axis=1) if weight is None else squares @ weight
-        return Sum(np.array([*squares, outside, goals.clipped.sum(), Z.size]))
+        counts = np.array([*shares, goals.clipped.mean() / Z.shape[1]])
+        return Sum(np.concatenate([squares, len(Z) * counts]))
 
-    error, target, outside, clipped, size = seen.reduce(tally).value
-    return float(np.sqrt(error / (target or 1.0))), float(outside / size), float(clipped / size)
+    error, target, *counts = rows.reduce(tally, fine=True).value
+    *hidden, outside, clipped = (float(count / len(rows)) for count in counts)
+    return hidden, (float(np.sqrt(error / (target or 1.0))), outside, clipped)
