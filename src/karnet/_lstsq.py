@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import sys
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import LinAlgWarning
 
-from ._solvers import DUAL, EPS, PRIMAL, Problem, Reduce, Sample
+from ._solvers import DUAL, EPS, PRIMAL, Observe, Problem, Reduce, Sample
 from .blocks import Rows
 
 __all__ = [
@@ -51,6 +51,13 @@ class Solution:
     coef: Array
     rank: int
     solver: str
+
+
+@dataclass(frozen=True)
+class Observed(Solution):
+    """A solution, and what was observed of its fit if that needed no pass of its own."""
+
+    observed: Array | None = None
 
 
 def lstsq(
@@ -104,10 +111,10 @@ def lstsq(
     m, n = A.shape
     if m == 0:
         # Every W fits no rows, and 0 is the shortest.
-        solution = Solution(np.zeros((n + bias, B.shape[1])), 0, "svd")
+        found = Solution(np.zeros((n + bias, B.shape[1])), 0, "svd")
     else:
         rows = Rows(A, B)
-        solution = solve(
+        found = solve(
             rows.reduce,
             m,
             n,
@@ -117,7 +124,7 @@ def lstsq(
             rcond=rcond,
             sample=lambda step: rows.every(step).reduce,
         )
-    return replace(solution, coef=solution.coef[:, 0]) if vector else solution
+    return Solution(found.coef[:, 0] if vector else found.coef, found.rank, found.solver)
 
 
 def _checked(A: ArrayLike, B: ArrayLike) -> tuple[Array, Array, bool]:
@@ -193,7 +200,8 @@ def solve(
     solver: str = "auto",
     rcond: float | None = None,
     sample: Sample | None = None,
-) -> Solution:
+    observe: Observe | None = None,
+) -> Observed:
     """Minimise what `lstsq` minimises, over rows that are read through a reduction.
 
     Parameters
@@ -208,15 +216,19 @@ def solve(
     sample : callable, optional
         ``sample(step)`` is a reduction as `reduce`, over every step-th row. With it matrices of low
         rank are solved faster.
+    observe : callable, optional
+        ``observe(fit, B, weight)`` on blocks of rows is merged into what is observed, if the data
+        are read again after the solution is known to many digits.
 
     Returns
     -------
-    Solution
+    Observed
     """
     solver = check_solver(solver)
     rcond = check_rcond(rcond)
     cut_off = EPS * (n + bias) if rcond is None else rcond
-    problem = Problem(reduce, m, n, bias, check_non_negative("alpha", alpha), cut_off, sample)
+    alpha = check_non_negative("alpha", alpha)
+    problem = Problem(reduce, m, n, bias, alpha, cut_off, sample, observe)
     wide = m < (n if alpha else problem.columns)
     methods = DUAL if wide else PRIMAL
     singular = rcond is not None and rcond > EXPECTED and not alpha
@@ -225,8 +237,7 @@ def solve(
     with np.errstate(all="ignore"):
         while (found := methods[name := next(names)](problem)) is None:
             pass  # the last one always answers
-    coef, rank = found
-    if not np.isfinite(coef).all():
+    if not np.isfinite(found.coef).all():
         raise ValueError(
             "the least-squares solution overflows: A or B holds values too large to be squared; "
             "scale the columns."
@@ -237,7 +248,7 @@ def solve(
             LinAlgWarning,
             stacklevel=3,
         )
-    return Solution(coef, rank, name)
+    return Observed(found.coef, found.rank, name, found.observed)
 
 
 def choose_solver(m: int, n: int, singular: bool = False) -> str:

@@ -14,10 +14,21 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack, svd
 
-from .accumulate import SHORT, Centre, Gram, Moments, Stack, Sum, Triangle, centred, triangular
+from .accumulate import (
+    SHORT,
+    Centre,
+    Gram,
+    Moments,
+    Pair,
+    Stack,
+    Sum,
+    Triangle,
+    centred,
+    triangular,
+)
 from .blocks import Statistic
 
-__all__ = ["DUAL", "PRIMAL", "Problem", "Reduce", "Sample", "normal_solver"]
+__all__ = ["DUAL", "PRIMAL", "Observe", "Problem", "Reduce", "Sample", "normal_solver"]
 
 Array = NDArray[np.float64]
 S = TypeVar("S", bound=Statistic)
@@ -48,6 +59,9 @@ MANY, SAMPLE, N_AT_ONCE = 128, 2, 32
 SAMPLED, LOST, N_PROBES = 0.1, 0.3, 8
 
 
+NONE = Sum(np.zeros(0))
+
+
 class Reduce(Protocol):
     """A reduction over blocks of rows: it calls `statistic(A, B, weight)` and merges."""
 
@@ -60,6 +74,8 @@ class Reduce(Protocol):
 
 # From a step to a reduction over every step-th row.
 Sample = Callable[[int], Reduce]
+# From the fit [1, A] W of a block of rows, B and the weights to what there is to say about it.
+Observe = Callable[[Array, Array, Array | None], Sum]
 
 
 @dataclass(frozen=True)
@@ -73,6 +89,7 @@ class Problem:
     alpha: float
     rcond: float
     sample: Sample | None = None
+    observe: Observe | None = None
 
     @property
     def columns(self) -> int:
@@ -147,11 +164,19 @@ def _row_space(A: Array, share: float) -> Array | None:
     return None
 
 
-Found = tuple[Array, int] | None
-Solver = Callable[[Problem], Found]
+@dataclass(frozen=True)
+class Found:
+    """Coefficients and rank; and what was observed of their fit, but for the last refinement."""
+
+    coef: Array
+    rank: int
+    observed: Array | None = None
 
 
-def _primal_cholesky(p: Problem) -> Found:
+Solver = Callable[[Problem], Found | None]
+
+
+def _primal_cholesky(p: Problem) -> Found | None:
     gram = p.reduce(partial(Gram.of, bias=p.bias))
     AA = gram.AA + p.alpha * np.eye(p.n)
     scale = np.sqrt(np.diag(AA))
@@ -164,19 +189,30 @@ def _primal_cholesky(p: Problem) -> Found:
     def solve_normal(AB: Array) -> Array:
         return scaled(AB / scale[:, None]) / scale[:, None]
 
-    def correction(W: Array) -> Array:
-        def of_block(A: Array, B: Array, weight: Array | None) -> Sum:
-            A, B = gram.centre.subtract(A, B, weight)
-            return Sum(A.T @ (B - A @ W))
+    observed: list[Array] = []
 
-        return solve_normal(p.reduce(of_block, fine=True).value - p.alpha * W)
+    def correction(W: Array) -> Array:
+        def of_block(A: Array, B: Array, weight: Array | None) -> Pair:
+            A, B = gram.centre.subtract(A, B, None)
+            fit = A @ W
+            seen = p.observe(fit + gram.centre.B, B + gram.centre.B, weight) if p.observe else NONE
+            error = np.subtract(B, fit, out=fit)
+            if weight is not None:
+                error *= weight[:, None]
+            return Pair(Sum(A.T @ error), seen)
+
+        found = p.reduce(of_block, fine=True)
+        observed[:] = [found.second.value]
+        return solve_normal(found.first.value - p.alpha * W)
 
     W = solve_normal(gram.AB)
     refined = W if scaled.exact else _refined(W, correction, scale)
-    return None if refined is None else (_with_bias(p, refined, gram.centre), p.columns)
+    if refined is None:
+        return None
+    return Found(_with_bias(p, refined, gram.centre), p.columns, *observed)
 
 
-def _primal_qr(p: Problem) -> Found:
+def _primal_qr(p: Problem) -> Found | None:
     R, Z = _triangular_system(p)
     if len(R) < p.n:
         return None
@@ -185,15 +221,15 @@ def _primal_qr(p: Problem) -> Found:
     if _triangular_rcond(R) <= ESTIMATE * p.n * p.rcond:
         return None
     W = _back_substitute(R, Z) / scale[:, None]
-    return _with_bias(p, W, p.triangle.centre), p.columns
+    return Found(_with_bias(p, W, p.triangle.centre), p.columns)
 
 
-def _primal_svd(p: Problem) -> Found:
+def _primal_svd(p: Problem) -> Found | None:
     R, Z = _triangular_system(p)
     if p.bias and not p.alpha:
-        return _minimum_norm(p.rcond, R, Z, p.triangle.centre)
+        return Found(*_minimum_norm(p.rcond, R, Z, p.triangle.centre))
     W, rank = _minimum_norm(p.rcond, R, Z)
-    return _with_bias(p, W, p.triangle.centre), rank + p.bias
+    return Found(_with_bias(p, W, p.triangle.centre), rank + p.bias)
 
 
 def _triangular_system(p: Problem) -> tuple[Array, Array]:
@@ -209,7 +245,7 @@ def _triangular_system(p: Problem) -> tuple[Array, Array]:
     return R, Z
 
 
-def _dual_cholesky(p: Problem) -> Found:
+def _dual_cholesky(p: Problem) -> Found | None:
     A, B, centre = _dual_system(p)
     K = A @ A.T
     solve_normal = normal_solver(K, p.rcond) if _moderate(np.diag(K), B) else None
@@ -223,7 +259,7 @@ def _dual_cholesky(p: Problem) -> Found:
     return None if W is None else _from_dual(p, W, centre)
 
 
-def _dual_qr(p: Problem) -> Found:
+def _dual_qr(p: Problem) -> Found | None:
     A, B, centre = _dual_system(p)
     Q, R = _sorted_qr(A.T)
     if _triangular_rcond(R) <= ESTIMATE * p.m * p.rcond:
@@ -231,16 +267,17 @@ def _dual_qr(p: Problem) -> Found:
     return _from_dual(p, Q @ _back_substitute(R, B, transposed=True), centre)
 
 
-def _dual_svd(p: Problem) -> Found:
+def _dual_svd(p: Problem) -> Found | None:
     A, B, centre = _centred_rows(p)
     if not p.alpha:
-        return _minimum_norm(p.rcond, A, B, centre if p.bias else None)
+        return Found(*_minimum_norm(p.rcond, A, B, centre if p.bias else None))
     U, s, Vt = _svd(A)
     felt = s > p.rcond * s[:1].sum()
     filtered = (s[felt] / (s[felt] ** 2 + p.alpha))[:, None]
     W = Vt[felt].T @ (filtered * (U[:, felt].T @ B))
     singular = np.sqrt(p.alpha) <= p.rcond * s[:1].sum()
-    return _with_bias(p, W, centre), int(felt.sum()) + p.bias if singular else p.columns
+    rank = int(felt.sum()) + p.bias if singular else p.columns
+    return Found(_with_bias(p, W, centre), rank)
 
 
 def _dual_system(p: Problem) -> tuple[Array, Array, Centre | None]:
@@ -265,10 +302,10 @@ def _centred_rows(p: Problem) -> tuple[Array, Array, Centre]:
     return np.where(_column_norms(A) <= _noise(p, centre), 0.0, A), B, centre
 
 
-def _from_dual(p: Problem, W: Array, centre: Centre | None) -> tuple[Array, int]:
+def _from_dual(p: Problem, W: Array, centre: Centre | None) -> Found:
     if centre is None:
-        return W, p.m
-    return _with_bias(p, W[: p.n], centre), p.columns
+        return Found(W, p.m)
+    return Found(_with_bias(p, W[: p.n], centre), p.columns)
 
 
 PRIMAL: dict[str, Solver] = {"cholesky": _primal_cholesky, "qr": _primal_qr, "svd": _primal_svd}

@@ -43,6 +43,18 @@ class Sum:
 
 
 @dataclass(frozen=True)
+class Pair:
+    """Two sums over the same rows."""
+
+    first: Sum
+    second: Sum
+
+    def merge(self, other: Pair, /) -> Pair:
+        """Return the sums over both."""
+        return Pair(self.first.merge(other.first), self.second.merge(other.second))
+
+
+@dataclass(frozen=True)
 class Stack:
     """The rows of [1, A, B] themselves (without bias [A, B]), each times the root of its weight."""
 

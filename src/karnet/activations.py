@@ -36,7 +36,7 @@ class Activation:
         df/dx, elementwise.
     domain : tuple of float
         The open interval on which f is the function it is named after. Outside, `forward` is an
-        extension; the share of such values is what `share_outside` counts.
+        extension; `outside` tells which values are there.
     codomain : tuple of float
         The open interval on which phi is defined. Values outside are moved to its edge.
     margin : float
@@ -88,9 +88,9 @@ class Activation:
             return y
         return np.clip(y, low + margin, high - margin)
 
-    def share_outside(self, x: Array) -> float:
-        """Return the share of x outside the open domain of f."""
-        return float(np.mean(_outside(x, self.domain))) if x.size else 0.0
+    def outside(self, x: Array) -> NDArray[np.bool_]:
+        """Return which of x are outside the open domain of f."""
+        return _outside(x, self.domain)
 
     def outside_codomain(self, y: Array) -> NDArray[np.bool_]:
         """Return which of y are outside the open codomain, where phi is not defined."""

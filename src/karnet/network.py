@@ -17,8 +17,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any, Protocol
+from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -111,14 +111,6 @@ class Network:
     input_map: Function | None = None
 
 
-class Forward(Protocol):
-    """From inputs to what a layer sees; if asked, also the share outside each domain on the way."""
-
-    def __call__(self, X: Array, /, outside: list[float] | None = None) -> Array:
-        """Return A without the column of ones."""
-        ...
-
-
 def scores(network: Network, X: Any) -> Array:
     """Return ``A_n W_n``, the output before the last activation, block by block of rows."""
     return _answers(network, X, activated=False)
@@ -144,17 +136,28 @@ def _answers(network: Network, X: Any, activated: bool) -> Array:
     return Z
 
 
-def _forward(layers: Sequence[Layer], direct_links: bool, input_map: Function | None) -> Forward:
-    """Return the function from X to what the next layer sees: its A without the column of ones."""
+def _forward(
+    layers: Sequence[Layer],
+    direct_links: bool,
+    input_map: Function | None,
+    watch: list[Array] | None = None,
+) -> Function:
+    """Return the function from X to what the next layer sees: its A without the column of ones.
 
-    def forward(X: Array, /, outside: list[float] | None = None) -> Array:
+    Each time it is called, how many rows it was, and how many values were outside the domain of
+    each layer, is added to `watch`.
+    """
+
+    def forward(X: Array) -> Array:
         X = X if input_map is None else input_map(X)
-        A = X
+        A, counts = X, [float(len(X))]
         for layer in layers:
             Z = layer.linear(A)
-            if outside is not None:
-                outside.append(layer.f.share_outside(Z))
+            if watch is not None:
+                counts.append(float(np.count_nonzero(layer.f.outside(Z))))
             A = layer.f(Z)
+        if watch is not None:
+            watch.append(np.array(counts))
         return np.hstack([A, X]) if direct_links and layers else A
 
     return forward
@@ -309,25 +312,14 @@ def _learn_layer(
 
     The layers below are reported on too if they stay as drawn.
     """
-    f = plan.activations[len(below)]
-    output = _is_output(plan, below)
-    bias = plan.fit_intercept or not output
-    centre = plan.centre if output and plan.centre is not None else 0.0
-    distinct = None if Y is None else pull_back(Y, upper)
+    task = _Task.of(plan, below, upper, Y)
     wide = max(rows.y.shape[1:] if Y is None else Y.shape)
-    seen = _seen(rows, plan, below, len(upper[0].V) if upper else wide, wide)
-
-    goals = None if distinct is None else Goals.of(f, distinct)
-
-    def goals_of(y: NDArray[Any]) -> Goals:
-        return Goals.of(f, pull_back(y, upper)) if goals is None else goals.take(y)
-
-    def right_hand_side(y: NDArray[Any]) -> Array:
-        return goals_of(y).B - centre if goals is None else indicator(y, len(goals.B))
+    watch: list[Array] | None = [] if plan.hidden == "random" else None
+    seen = _seen(rows, plan, below, watch, len(upper[0].V) if upper else wide, wide)
 
     def reduction_of(some: Rows) -> Reduce:
         def reduce(statistic: Callable[..., Any], /, fine: bool = False) -> Any:
-            return some.reduce(lambda a, y, w: statistic(a, right_hand_side(y), w), fine)
+            return some.reduce(lambda a, y, w: statistic(a, task.right_hand_side(y), w), fine)
 
         return reduce
 
@@ -335,22 +327,105 @@ def _learn_layer(
         reduction_of(seen),
         len(rows),
         _n_inputs(rows, plan, below),
-        bias=bias,
+        bias=task.bias,
         alpha=plan.alpha,
         solver=plan.solver,
         rcond=_cut_off(plan, below),
         sample=lambda step: reduction_of(seen.every(step)),
+        observe=None if task.distinct is None else task.observe,
     )
-    W = solution.coef if goals is None else solution.coef @ (goals.B - centre)
-    w = (W[0] if bias else np.zeros(W.shape[1])) + centre
-    layer = Layer(W[int(bias) :], w, f)
-    if plan.hidden == "random":
-        walk = _forward(below, plan.direct_links, plan.input_map)
-        drawn, measured = _measure(replace(rows, width=seen.width), layer, goals_of, walk)
-    else:
-        drawn, measured = _measure(seen, layer, goals_of)
-    reports = [Report(None, "random", None, share) for share in drawn]
-    return layer, [*reports, Report(solution.rank, solution.solver, *measured)]
+    layer = task.layer(solution.coef)
+    observed = solution.observed
+    if observed is None:
+        observed = seen.reduce(partial(task.measure, layer), fine=True).value
+    reports = _drawn_reports(watch, below)
+    return layer, [*reports, Report(solution.rank, solution.solver, *_shares(observed))]
+
+
+def _drawn_reports(watch: list[Array] | None, below: Sequence[Layer]) -> list[Report]:
+    if watch is None:
+        return []
+    n_rows, *outside = np.sum(watch, axis=0)
+    widths = [layer.V.shape[1] for layer in below]
+    shares = [float(n / (n_rows * h)) for n, h in zip(outside, widths, strict=True)]
+    return [Report(None, "random", None, share) for share in shares]
+
+
+def _shares(observed: Array) -> tuple[float, float, float]:
+    """Return residual, share outside the domain and share of clipped targets from their sums."""
+    error, target, outside, clipped, size = observed
+    return float(np.sqrt(error / (target or 1.0))), float(outside / size), float(clipped / size)
+
+
+@dataclass(frozen=True)
+class _Task:
+    """The least-squares problem of one layer: its targets, and how its solution makes the layer.
+
+    Attributes
+    ----------
+    f : Activation
+        Of the layer.
+    upper : sequence of Layer
+        The layers above.
+    distinct : Goals or None
+        The distinct rows of the targets, of which there are few; None if they are not known. If
+        they are, the right-hand side is the indicator of each row's target among them.
+    bias : bool
+        Whether the layer has a bias.
+    centre : array or float
+        Taken from the targets, and given to the bias.
+    """
+
+    f: Activation
+    upper: Sequence[Layer]
+    distinct: Goals | None
+    bias: bool
+    centre: Array | float
+
+    @classmethod
+    def of(
+        cls, plan: Plan, below: Sequence[Layer], upper: Sequence[Layer], Y: Array | None
+    ) -> _Task:
+        f, output = plan.activations[len(below)], _is_output(plan, below)
+        return cls(
+            f,
+            upper,
+            None if Y is None else Goals.of(f, pull_back(Y, upper)),
+            plan.fit_intercept or not output,
+            plan.centre if output and plan.centre is not None else 0.0,
+        )
+
+    def goals(self, y: NDArray[Any]) -> Goals:
+        if self.distinct is None:
+            return Goals.of(self.f, pull_back(y, self.upper))
+        return self.distinct.take(y)
+
+    def right_hand_side(self, y: NDArray[Any]) -> Array:
+        if self.distinct is None:
+            return self.goals(y).B - self.centre
+        return indicator(y, len(self.distinct.B))
+
+    def layer(self, coef: Array) -> Layer:
+        W = coef if self.distinct is None else coef @ (self.distinct.B - self.centre)
+        w = (W[0] if self.bias else np.zeros(W.shape[1])) + self.centre
+        return Layer(W[int(self.bias) :], w, self.f)
+
+    def measure(self, layer: Layer, a: Array, y: NDArray[Any], weight: Array | None) -> Sum:
+        return self._tally(layer.linear(a), self.goals(y), weight)
+
+    def observe(self, fit: Array, E: Array, weight: Array | None) -> Sum:
+        assert self.distinct is not None
+        Z = fit @ (self.distinct.B - self.centre) + self.centre
+        goals = Goals(E @ self.distinct.B, E @ self.distinct.clipped)
+        return self._tally(Z, goals, weight)
+
+    def _tally(self, Z: Array, goals: Goals, weight: Array | None) -> Sum:
+        """Return squared error and target, values outside the domain, clipped targets, and all."""
+        outside = np.count_nonzero(self.f.outside(Z))
+        Z -= goals.B
+        squares = np.array([np.einsum("ij,ij->i", M, M) for M in (Z, goals.B)])
+        squares = squares.sum(axis=1) if weight is None else squares @ weight
+        return Sum(np.array([*squares, outside, goals.clipped.sum(), Z.size]))
 
 
 @dataclass(frozen=True)
@@ -388,41 +463,16 @@ def _n_inputs(rows: Rows, plan: Plan, below: Sequence[Layer]) -> int:
     return int(below[-1].V.shape[1]) + d * (plan.direct_links and _is_output(plan, below))
 
 
-def _seen(rows: Rows, plan: Plan, below: Sequence[Layer], *widths: int) -> Rows:
+def _seen(
+    rows: Rows, plan: Plan, below: Sequence[Layer], watch: list[Array] | None, *widths: int
+) -> Rows:
     """Return the rows as the layer after those below sees them, and uses at the given widths."""
     links = plan.direct_links and _is_output(plan, below)
     widest = max(_n_inputs(rows, plan, below), *(layer.V.shape[1] for layer in below), *widths)
-    return rows.map(_forward(below, links, plan.input_map), widest)
+    return rows.map(_forward(below, links, plan.input_map, watch), widest)
 
 
 def _cut_off(plan: Plan, below: Sequence[Layer]) -> float | None:
     if plan.rcond is None and plan.hidden == "pullback" and below:
         return PULLED_BACK_RCOND
     return plan.rcond
-
-
-def _measure(
-    rows: Rows,
-    layer: Layer,
-    goals_of: Callable[[NDArray[Any]], Goals],
-    walk: Forward | None = None,
-) -> tuple[list[float], tuple[float, float, float]]:
-    """Return the shares outside the domains on the walk to a layer, and how the layer fits.
-
-    That is its residual, and the shares outside its domain and of clipped targets.
-    """
-
-    def tally(a: Array, y: NDArray[Any], weight: Array | None) -> Sum:
-        shares: list[float] = []
-        Z = layer.linear(a if walk is None else walk(a, shares))
-        shares.append(layer.f.share_outside(Z))
-        goals = goals_of(y)
-        Z -= goals.B
-        squares = np.array([np.einsum("ij,ij->i", M, M) for M in (Z, goals.B)])
-        squares = squares.sum(axis=1) if weight is None else squares @ weight
-        counts = np.array([*shares, goals.clipped.mean() / Z.shape[1]])
-        return Sum(np.concatenate([squares, len(Z) * counts]))
-
-    error, target, *counts = rows.reduce(tally, fine=True).value
-    *hidden, outside, clipped = (float(count / len(rows)) for count in counts)
-    return hidden, (float(np.sqrt(error / (target or 1.0))), outside, clipped)
