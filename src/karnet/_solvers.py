@@ -96,10 +96,13 @@ class Problem:
         return self.n + self.bias
 
     @cached_property
+    def short(self) -> Triangle | None:
+        return _short_triangle(self)
+
+    @cached_property
     def triangle(self) -> Triangle:
-        short = _short_triangle(self)
-        if short is not None:
-            return short
+        if self.short is not None:
+            return self.short
         triangle = self.reduce(partial(Triangle.of, bias=self.bias))
         R = triangle.R
         if self.m <= SHORT or max(self.rcond, _triangular_rcond(R / _column_norms(R))) > CLEAR:
@@ -117,9 +120,9 @@ def _short_triangle(p: Problem) -> Triangle | None:
     The rows of a matrix of low numerical rank lie near a space of few dimensions. A sample of them
     says near which; R and Z are those of all rows, and so is the measure of what lies beside it.
     """
-    if p.sample is None or p.rcond <= CLEAR or p.n < MANY or p.m < 4 * SAMPLE * p.n:
+    if p.sample is None or p.rcond <= CLEAR or min(p.m, p.n) < MANY:
         return None
-    A, _, _ = _centred_rows(replace(p, reduce=p.sample(p.m // (SAMPLE * p.n))))
+    A, _, _ = _centred_rows(replace(p, reduce=p.sample(max(p.m // (SAMPLE * p.n), 1))))
     sampled = _column_norms(A)
     Q = _row_space(A / sampled, SAMPLED * p.rcond)
     if Q is None:
@@ -151,7 +154,7 @@ def _row_space(A: Array, share: float) -> Array | None:
     """Return a basis of what the rows of A span but for a share, or None if it is not small."""
     rng = np.random.RandomState(0)
     Q, rest, limit = np.empty((A.shape[1], 0)), A, None
-    while Q.shape[1] <= A.shape[1] // 4:
+    while Q.shape[1] <= min(A.shape) // 4:
         Y = rest.T @ rng.standard_normal((len(A), N_AT_ONCE))
         Y -= Q @ (Q.T @ Y)
         new, _ = np.linalg.qr(Y)
@@ -260,6 +263,8 @@ def _dual_cholesky(p: Problem) -> Found | None:
 
 
 def _dual_qr(p: Problem) -> Found | None:
+    if not p.alpha and p.short is not None:
+        return None
     A, B, centre = _dual_system(p)
     Q, R = _sorted_qr(A.T)
     if _triangular_rcond(R) <= ESTIMATE * p.m * p.rcond:
@@ -268,6 +273,8 @@ def _dual_qr(p: Problem) -> Found | None:
 
 
 def _dual_svd(p: Problem) -> Found | None:
+    if not p.alpha and p.short is not None:
+        return _primal_svd(p)
     A, B, centre = _centred_rows(p)
     if not p.alpha:
         return Found(*_minimum_norm(p.rcond, A, B, centre if p.bias else None))
