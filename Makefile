@@ -33,7 +33,7 @@ lint: .venv/.test
 	touch $@ .venv/.paper
 
 clean: ## remove the environment and everything that was built
-	rm -rf .venv .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist reproduction
+	rm -rf .venv benchmarks/.venv* benchmarks/results-* .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist reproduction
 
 BENCH := benchmarks/.venv/bin/python
 PEERS := lightgbm swimnetworks hpelm
