@@ -21,6 +21,7 @@ FLOORS = [
     "_solvers",
     "_lstsq",
     "network",
+    "learner",
     "_validation",
     "_base",
     "estimators",

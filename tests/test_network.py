@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from karnet import network as network_module
+from karnet import learner
 from karnet.activations import ACTIVATIONS
 from karnet.blocks import Rows
-from karnet.network import Layer, Plan, indicator, learn, pull_back, scores
+from karnet.learner import Plan, indicator, learn
+from karnet.network import Layer, pull_back, scores
 
 LOGIT, IDENTITY = ACTIVATIONS["logit"], ACTIVATIONS["identity"]
 
@@ -72,7 +73,7 @@ def test_few_distinct_rows_give_the_same_weights_as_the_long_way(name, sizes, al
 def test_few_distinct_rows_need_q_right_hand_sides(monkeypatch):
     rng, X, codes = classes(2)
     seen = []
-    real = network_module.solve
+    real = learner.solve
 
     def spy(reduce, *sizes, **options):
         def spied(statistic):
@@ -84,7 +85,7 @@ def test_few_distinct_rows_need_q_right_hand_sides(monkeypatch):
 
         return real(spied, *sizes, **options)
 
-    monkeypatch.setattr("karnet.network.solve", spy)
+    monkeypatch.setattr("karnet.learner.solve", spy)
     plan = Plan((LOGIT, LOGIT))
     learn(Rows(X, codes), plan, drawn_layers(rng, [50, 3], [LOGIT]), np.eye(3))
     assert set(seen) == {3}

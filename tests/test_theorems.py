@@ -16,7 +16,8 @@ from karnet import KARClassifier, KARRegressor, lstsq
 from karnet._solvers import CONSTANT, SUMMATION
 from karnet.activations import ACTIVATIONS
 from karnet.blocks import Rows
-from karnet.network import PULLED_BACK_RCOND, Layer, Plan, learn, outputs, pull_back
+from karnet.learner import PULLED_BACK_RCOND, Plan, learn
+from karnet.network import Layer, outputs, pull_back
 
 from .reference import EPS, naive_network, ridge, with_ones
 

@@ -14,7 +14,8 @@ from . import _validation as validation
 from ._lstsq import check_non_negative, check_rcond, check_solver
 from .activations import Activation, Array, Function, resolve_activation, through_exp
 from .blocks import Rows
-from .network import Layer, Network, Plan, learn
+from .learner import Plan, learn
+from .network import Layer, Network
 
 __all__ = ["AnyActivation", "KARNetwork"]
 

@@ -15,7 +15,8 @@ from . import _validation as validation
 from ._base import AnyActivation, KARNetwork
 from .activations import Activation, Array, resolve_activation
 from .blocks import Rows
-from .network import Layer, Plan, outputs, scores
+from .learner import Plan
+from .network import Layer, outputs, scores
 
 __all__ = ["KARClassifier", "KARRegressor"]
 
@@ -79,7 +80,7 @@ class KARClassifier(ClassifierMixin, KARNetwork):
         Weights and bias of each layer, in the form of scikit-learn's ``MLPClassifier``.
     activations_ : list of Activation
         The activation of each layer.
-    layers_ : list of karnet.network.Report
+    layers_ : list of karnet.learner.Report
         Of each layer: rank, solver used, residual, share of values outside the activation's domain,
         and of targets outside that of its inverse.
     classes_ : ndarray
@@ -296,7 +297,7 @@ class KARRegressor(RegressorMixin, KARNetwork):
         Weights and bias of each layer, in the form of scikit-learn's ``MLPRegressor``.
     activations_ : list of Activation
         The activation of each layer.
-    layers_ : list of karnet.network.Report
+    layers_ : list of karnet.learner.Report
         Of each layer: rank, solver used, residual, share of values outside the activation's domain,
         and of targets outside that of its inverse.
     n_features_in_ : int

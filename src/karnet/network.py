@@ -1,4 +1,4 @@
-"""The KAR network: forward, pull-back, and the layer-by-layer learner, as pure functions.
+"""The KAR network: forward and pull-back, as pure functions.
 
 Letters are the paper's. A network has n layers with weights ``W_k = [w_k; V_k]``, the first row the
 bias, activations f_k and their inverses phi_k::
@@ -7,39 +7,28 @@ bias, activations f_k and their inverses phi_k::
 
 Learning pulls the target back, ``B_n = phi_n(Y)`` and ``B_k = phi_k((B_{k+1} - 1 w_{k+1})
 V_{k+1}^+)``, and then solves ``A_k W_k = B_k`` for k = 1 ... n (the paper's Theorem 3).
-
-With q classes the targets have only q distinct rows, and so have the pulled-back ones: ``B_k = E
-C_k``, E the m x q class indicator. Then ``W_k = (A_k^+ E) C_k``: q right-hand sides instead of h_k.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import svd
 
-from ._lstsq import choose_solver, solve
-from ._solvers import Reduce, normal_solver
-from .accumulate import Sum
+from ._lstsq import choose_solver
+from ._solvers import normal_solver
 from .activations import Activation, Array, Function
-from .blocks import Rows, block_slices, chunk_slices, dense, in_order
+from .blocks import block_slices, chunk_slices, dense, in_order
 
-__all__ = ["Layer", "Network", "Plan", "Report", "learn", "outputs", "pull_back", "scores"]
+__all__ = ["Layer", "Network", "forward_through", "outputs", "pull_back", "scores"]
 
-# Cut-off of a matrix made by a pulled-back layer, which is numerically singular by nature: its
-# pre-activation has rank q for q classes, and hardly more for q outputs. At machine precision its
-# solution is rounding noise.
-PULLED_BACK_RCOND = 1e-9
 # Cut-off of V^+: weights that an earlier sweep learned are of low rank.
 PINV_RCOND = 1e-8
-# By how much of the target another sweep must fit better to be kept: more than rounding.
-PROGRESS = 1e-9
 
 
 @dataclass(frozen=True)
@@ -123,7 +112,7 @@ def outputs(network: Network, X: Any) -> Array:
 
 def _answers(network: Network, X: Any, activated: bool) -> Array:
     *below, last = network.layers
-    before_last = _forward(below, network.direct_links, network.input_map)
+    before_last = forward_through(below, network.direct_links, network.input_map)
     Z = np.empty((X.shape[0], last.V.shape[1]))
     width = max(max(layer.V.shape) for layer in network.layers)
 
@@ -136,7 +125,7 @@ def _answers(network: Network, X: Any, activated: bool) -> Array:
     return Z
 
 
-def _forward(
+def forward_through(
     layers: Sequence[Layer],
     direct_links: bool,
     input_map: Function | None,
@@ -183,296 +172,3 @@ def pull_back(Y: Array, upper: Sequence[Layer]) -> Array:
     for layer in reversed(upper):
         Y = layer.back(Y)
     return Y
-
-
-@dataclass(frozen=True)
-class Plan:
-    """How a network is to be learned.
-
-    Attributes
-    ----------
-    activations : tuple of Activation
-        f_1 ... f_n.
-    hidden : {"pullback", "random"}
-        Whether hidden layers are solved for pulled-back targets or stay as drawn.
-    alpha, solver, rcond
-        As in `lstsq`, for every layer that is solved; ``rcond=None`` cuts matrices made by a
-        pulled-back layer at `PULLED_BACK_RCOND`, all others at machine precision.
-    n_sweeps : int
-        How often pull-back and solves are gone through.
-    fit_intercept : bool
-        Whether the output layer has a bias.
-    direct_links, input_map
-        As in `Network`.
-    centre : array of shape (q,), optional
-        Taken from the target phi_n(Y) before the output layer is solved, and given to its bias.
-    """
-
-    activations: tuple[Activation, ...]
-    hidden: str = "pullback"
-    alpha: float = 0.0
-    solver: str = "auto"
-    rcond: float | None = None
-    n_sweeps: int = 1
-    fit_intercept: bool = True
-    direct_links: bool = False
-    input_map: Function | None = None
-    centre: Array | None = None
-
-
-@dataclass(frozen=True)
-class Report:
-    """How a layer was learned.
-
-    Attributes
-    ----------
-    rank : int or None
-        Numerical rank of A_k, its column of ones included; None if the layer stayed as drawn.
-    solver : str
-        The least-squares solver that was really used; "random" if the layer stayed as drawn.
-    residual : float or None
-        ``||A_k W_k - B_k|| / ||B_k||``, rows weighted; None if the layer stayed as drawn.
-    outside : float
-        Share of the values of A_k W_k outside the domain of the activation.
-    clipped : float
-        Share of the pulled-back target values on which the inverse activation is not defined; they
-        were moved to the edge of where it is.
-    """
-
-    rank: int | None
-    solver: str
-    residual: float | None
-    outside: float
-    clipped: float = 0.0
-
-
-Learned = tuple[Network, list[Report]]
-
-
-def learn(rows: Rows, plan: Plan, drawn: Sequence[Layer], Y: Array | None = None) -> Learned:
-    """Learn a network whose output approximates the targets of the rows.
-
-    Parameters
-    ----------
-    rows : Rows
-        Inputs, targets and weights. Targets are rows of outputs or, with `Y`, indices into it.
-    plan : Plan
-        What is to be learned, and how.
-    drawn : sequence of Layer
-        The weights to start from, one layer per hidden layer: W_2 ... W_n for pull-back, which
-        goes through them, W_1 ... W_{n-1} for random hidden layers.
-    Y : array of shape (classes, q), optional
-        The distinct rows of the targets.
-
-    Returns
-    -------
-    network : Network
-        Of several sweeps, the one with the smallest residual of the output layer.
-    reports : list of Report
-        One per layer.
-    """
-    if plan.hidden == "random":
-        return _learn_last(rows, plan, drawn, Y)
-    best, best_reports = network, reports = _learn_all(rows, plan, drawn, Y)
-    for _ in range(plan.n_sweeps - 1):
-        # The direct links, if any, are no part of what the hidden layer below is to give.
-        drawn = [
-            replace(new, V=new.V[: len(old.V)])
-            for new, old in zip(network.layers[1:], drawn, strict=True)
-        ]
-        network, reports = _learn_all(rows, plan, drawn, Y)
-        if _output_residual(reports) < _output_residual(best_reports) - PROGRESS:
-            best, best_reports = network, reports
-    return best, best_reports
-
-
-def _output_residual(reports: list[Report]) -> float:
-    return reports[-1].residual or 0.0
-
-
-def _learn_last(rows: Rows, plan: Plan, drawn: Sequence[Layer], Y: Array | None) -> Learned:
-    last, reports = _learn_layer(rows, plan, drawn, (), Y)
-    return Network((*drawn, last), plan.direct_links, plan.input_map), reports
-
-
-def _learn_all(rows: Rows, plan: Plan, drawn: Sequence[Layer], Y: Array | None) -> Learned:
-    layers: list[Layer] = []
-    reports: list[Report] = []
-    for k in range(len(plan.activations)):
-        layer, found = _learn_layer(rows, plan, layers, drawn[k:], Y)
-        layers.append(layer)
-        reports += found
-    return Network(tuple(layers), plan.direct_links, plan.input_map), reports
-
-
-def _learn_layer(
-    rows: Rows, plan: Plan, below: Sequence[Layer], upper: Sequence[Layer], Y: Array | None
-) -> tuple[Layer, list[Report]]:
-    """Solve ``A_k W_k = B_k`` for the layer between those below and those above.
-
-    The layers below are reported on too if they stay as drawn.
-    """
-    task = _Task.of(plan, below, upper, Y)
-    wide = max(rows.y.shape[1:] if Y is None else Y.shape)
-    watch: list[Array] | None = [] if plan.hidden == "random" else None
-    seen = _seen(rows, plan, below, watch, len(upper[0].V) if upper else wide, wide)
-
-    def reduction_of(some: Rows) -> Reduce:
-        def reduce(statistic: Callable[..., Any], /, fine: bool = False) -> Any:
-            return some.reduce(lambda a, y, w: statistic(a, task.right_hand_side(y), w), fine)
-
-        return reduce
-
-    solution = solve(
-        reduction_of(seen),
-        len(rows),
-        _n_inputs(rows, plan, below),
-        bias=task.bias,
-        alpha=plan.alpha,
-        solver=plan.solver,
-        rcond=_cut_off(plan, below),
-        sample=lambda step: reduction_of(seen.every(step)),
-        observe=None if task.distinct is None else task.observe,
-    )
-    layer = task.layer(solution.coef)
-    observed = solution.observed
-    if observed is None:
-        observed = seen.reduce(partial(task.measure, layer), fine=True).value
-    reports = _drawn_reports(watch, below)
-    return layer, [*reports, Report(solution.rank, solution.solver, *_shares(observed))]
-
-
-def _drawn_reports(watch: list[Array] | None, below: Sequence[Layer]) -> list[Report]:
-    if watch is None:
-        return []
-    n_rows, *outside = np.sum(watch, axis=0)
-    widths = [layer.V.shape[1] for layer in below]
-    shares = [float(n / (n_rows * h)) for n, h in zip(outside, widths, strict=True)]
-    return [Report(None, "random", None, share) for share in shares]
-
-
-def _shares(observed: Array) -> tuple[float, float, float]:
-    """Return residual, share outside the domain and share of clipped targets from their sums."""
-    error, target, outside, clipped, size = observed
-    return float(np.sqrt(error / (target or 1.0))), float(outside / size), float(clipped / size)
-
-
-@dataclass(frozen=True)
-class _Task:
-    """The least-squares problem of one layer: its targets, and how its solution makes the layer.
-
-    Attributes
-    ----------
-    f : Activation
-        Of the layer.
-    upper : sequence of Layer
-        The layers above.
-    distinct : Goals or None
-        The distinct rows of the targets, of which there are few; None if they are not known. If
-        they are, the right-hand side is the indicator of each row's target among them.
-    bias : bool
-        Whether the layer has a bias.
-    centre : array or float
-        Taken from the targets, and given to the bias.
-    """
-
-    f: Activation
-    upper: Sequence[Layer]
-    distinct: Goals | None
-    bias: bool
-    centre: Array | float
-
-    @classmethod
-    def of(
-        cls, plan: Plan, below: Sequence[Layer], upper: Sequence[Layer], Y: Array | None
-    ) -> _Task:
-        f, output = plan.activations[len(below)], _is_output(plan, below)
-        return cls(
-            f,
-            upper,
-            None if Y is None else Goals.of(f, pull_back(Y, upper)),
-            plan.fit_intercept or not output,
-            plan.centre if output and plan.centre is not None else 0.0,
-        )
-
-    def goals(self, y: NDArray[Any]) -> Goals:
-        if self.distinct is None:
-            return Goals.of(self.f, pull_back(y, self.upper))
-        return self.distinct.take(y)
-
-    def right_hand_side(self, y: NDArray[Any]) -> Array:
-        if self.distinct is None:
-            return self.goals(y).B - self.centre
-        return indicator(y, len(self.distinct.B))
-
-    def layer(self, coef: Array) -> Layer:
-        W = coef if self.distinct is None else coef @ (self.distinct.B - self.centre)
-        w = (W[0] if self.bias else np.zeros(W.shape[1])) + self.centre
-        return Layer(W[int(self.bias) :], w, self.f)
-
-    def measure(self, layer: Layer, a: Array, y: NDArray[Any], weight: Array | None) -> Sum:
-        return self._tally(layer.linear(a), self.goals(y), weight)
-
-    def observe(self, fit: Array, E: Array, weight: Array | None) -> Sum:
-        assert self.distinct is not None
-        Z = fit @ (self.distinct.B - self.centre) + self.centre
-        goals = Goals(E @ self.distinct.B, E @ self.distinct.clipped)
-        return self._tally(Z, goals, weight)
-
-    def _tally(self, Z: Array, goals: Goals, weight: Array | None) -> Sum:
-        """Return squared error and target, values outside the domain, clipped targets, and all."""
-        outside = np.count_nonzero(self.f.outside(Z))
-        Z -= goals.B
-        squares = np.array([np.einsum("ij,ij->i", M, M) for M in (Z, goals.B)])
-        squares = squares.sum(axis=1) if weight is None else squares @ weight
-        return Sum(np.array([*squares, outside, goals.clipped.sum(), Z.size]))
-
-
-@dataclass(frozen=True)
-class Goals:
-    """B, what a layer should give before its activation, and how much of each row was clipped."""
-
-    B: Array
-    clipped: Array
-
-    @classmethod
-    def of(cls, f: Activation, H: Array) -> Goals:
-        """Return the goals of a layer that should give H after its activation f."""
-        return cls(f.phi(H), f.outside_codomain(H).sum(axis=1))
-
-    def take(self, rows: NDArray[Any]) -> Goals:
-        """Return the goals of some rows."""
-        return Goals(self.B[rows], self.clipped[rows])
-
-
-def indicator(codes: NDArray[Any], q: int) -> Array:
-    """Return E, one row per code with a 1 in its column."""
-    E = np.zeros((len(codes), q))
-    E[np.arange(len(codes)), codes] = 1.0
-    return E
-
-
-def _is_output(plan: Plan, below: Sequence[Layer]) -> bool:
-    return len(below) == len(plan.activations) - 1
-
-
-def _n_inputs(rows: Rows, plan: Plan, below: Sequence[Layer]) -> int:
-    d = int(rows.X.shape[1])
-    if not below:
-        return d
-    return int(below[-1].V.shape[1]) + d * (plan.direct_links and _is_output(plan, below))
-
-
-def _seen(
-    rows: Rows, plan: Plan, below: Sequence[Layer], watch: list[Array] | None, *widths: int
-) -> Rows:
-    """Return the rows as the layer after those below sees them, and uses at the given widths."""
-    links = plan.direct_links and _is_output(plan, below)
-    widest = max(_n_inputs(rows, plan, below), *(layer.V.shape[1] for layer in below), *widths)
-    return rows.map(_forward(below, links, plan.input_map, watch), widest)
-
-
-def _cut_off(plan: Plan, below: Sequence[Layer]) -> float | None:
-    if plan.rcond is None and plan.hidden == "pullback" and below:
-        return PULLED_BACK_RCOND
-    return plan.rcond

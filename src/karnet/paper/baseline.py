@@ -24,7 +24,8 @@ from .._base import AnyActivation
 from .._lstsq import check_non_negative
 from ..activations import ACTIVATIONS, TINY, Activation, Array, Function, resolve_activation
 from ..blocks import Rows, dense
-from ..network import Layer, Network, indicator, outputs
+from ..learner import indicator
+from ..network import Layer, Network, outputs
 
 __all__ = ["LevenbergMarquardtClassifier", "LevenbergMarquardtRegressor", "jacobian", "train"]
 
