@@ -20,6 +20,7 @@ FLOORS = [
     "accumulate",
     "_solvers",
     "_lstsq",
+    "loo",
     "network",
     "learner",
     "_validation",
