@@ -12,7 +12,7 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import lapack, svd
+from scipy.linalg import blas, lapack, svd
 
 from .accumulate import (
     SHORT,
@@ -442,7 +442,8 @@ def _back_substitute(R: Array, Z: Array, transposed: bool = False) -> Array:
     """Return the solution of ``R W = Z``, or of ``R' W = Z``, for an upper triangle R."""
     if not Z.size:
         return Z
-    return np.asarray(lapack.dtrtrs(R, Z, trans=int(transposed))[0])
+    # LAPACK's trtrs would start threads for three columns.
+    return np.asarray(blas.dtrsm(1.0, R, Z, trans_a=int(transposed)))
 
 
 def _triangular_rcond(R: Array) -> float:
