@@ -74,7 +74,7 @@ def test_reproduce_runs_data_sets_and_takes_a_run_up_again(capsys, tmp_path):
     assert "17  iris" in printed
     assert "79.39 %" in printed
     first = (tmp_path / "new" / "results.csv").read_text().splitlines()
-    main(["reproduce", "uci", "--sets", "17", "24-24", "--baseline-folds", "2", *options])
+    main(["reproduce", "uci", "--sets", "17", "24-24", "--slow-folds", "2", *options])
     assert "24  wine" in capsys.readouterr().out
     second = (tmp_path / "new" / "results.csv").read_text().splitlines()
     # The lines of iris are the same to the last digit of their times: nothing was fitted again.

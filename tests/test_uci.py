@@ -182,7 +182,7 @@ def test_a_task_is_measured_the_same_way_twice():
 
 
 def test_tasks_cover_every_fold_of_every_trial_and_baselines_few():
-    settings = Settings(("iris", "waveform", "wine"), n_trials=3, n_folds=5, baseline_folds=2)
+    settings = Settings(("iris", "waveform", "wine"), n_trials=3, n_folds=5, slow_folds=2)
     keys = [task.key for task in tasks(settings, ["karnet", "mlp"])]
     assert len(keys) == len(set(keys)) == 3 * 5 + 3 + 3 * 5 + 2 + 1 + 2
     efforts = [task.effort for task in tasks(settings, ["karnet"])]
@@ -236,7 +236,7 @@ def test_one_store_takes_up_experiment_after_experiment(tmp_path):
     seen = []
     arguments = (tmp_path, 1, lambda *told: seen.append(told))
     first = run_sets(QUICK, ["karnet, baseline's width"], *arguments)
-    more = Settings(("iris", "wine"), n_trials=2, n_folds=2, time_limit=0.0, baseline_folds=9)
+    more = Settings(("iris", "wine"), n_trials=2, n_folds=2, time_limit=0.0, slow_folds=9)
     both = run_sets(more, ["karnet, baseline's width", "karnet, ridge 1e-6"], *arguments)
     assert list(pd.read_csv(tmp_path / "summary.csv")["dataset"]) == ["iris", "wine"] * 2
     assert len(first) == 2

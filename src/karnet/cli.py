@@ -73,7 +73,11 @@ def _parser() -> argparse.ArgumentParser:
         help="data sets by name, or number as in 17 or 1-39 (default: all that are here)",
     )
     add(
-        "--baseline-folds", type=_count, default=1, metavar="N", help="folds for the slow baselines"
+        "--slow-folds",
+        type=_count,
+        default=1,
+        metavar="N",
+        help="folds of baselines, deep networks",
     )
     add("--time-limit", type=_seconds, default=20.0, metavar="S", help="for one slow training")
     add("--jobs", type=_count, default=os.cpu_count(), metavar="N", help="processes side by side")
@@ -141,7 +145,7 @@ def _settings(options: argparse.Namespace) -> Settings:
         n_folds=options.folds,
         seed=options.seed,
         data=options.data,
-        baseline_folds=options.baseline_folds,
+        slow_folds=options.slow_folds,
         time_limit=options.time_limit,
     )
 

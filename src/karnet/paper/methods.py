@@ -60,7 +60,7 @@ class Method:
         Folds of that cross-validation.
     coding : Coding
         How inputs become numbers.
-    baseline : bool
+    slow : bool
         Whether it takes so long that only some folds of the first trial are run.
     numbers : range
         Numbers of the data sets it is tried on.
@@ -75,7 +75,7 @@ class Method:
     widths: tuple[int, ...] = WIDTHS
     n_inner_folds: int = 10
     coding: Coding = IN_UNIT_INTERVAL
-    baseline: bool = False
+    slow: bool = False
     numbers: range = range(1, 43)
     choice: tuple[str, str] | None = None
 
@@ -91,7 +91,7 @@ class Method:
 
 
 DEFAULT = Method("karnet", "KARnet")
-MLP = Method("mlp", "MLPClassifier", _mlp, n_inner_folds=3, baseline=True, numbers=range(1, 40))
+MLP = Method("mlp", "MLPClassifier", _mlp, n_inner_folds=3, slow=True, numbers=range(1, 40))
 COMPARED = (
     DEFAULT,
     Method("karnet, baseline's width", "KARnet, baseline's width", widths=()),
@@ -100,15 +100,15 @@ COMPARED = (
         "Levenberg-Marquardt",
         _levenberg_marquardt,
         widths=(),
-        baseline=True,
+        slow=True,
     ),
     MLP,
     replace(MLP, name="mlp, baseline's width", title="MLPClassifier, baseline's width", widths=()),
 )
 DEPTHS = (
     DEFAULT,
-    Method("karnet, 3 layers", "KARnet, 3 layers", factors=(2, 1)),
-    Method("karnet, 4 layers", "KARnet, 4 layers", factors=(4, 2, 1)),
+    Method("karnet, 3 layers", "KARnet, 3 layers", factors=(2, 1), slow=True),
+    Method("karnet, 4 layers", "KARnet, 4 layers", factors=(4, 2, 1), slow=True),
 )
 
 

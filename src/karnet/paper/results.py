@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
 
@@ -66,6 +67,18 @@ class Results:
     def speed_ratios(self) -> list[float]:
         """How many times longer the baseline trains than KARnet at its width, by data set."""
         return list(speed_ratios(self.fits, BASELINE, SAME_WIDTH).values())
+
+    def on_common_folds(self, methods: Sequence[str]) -> Results:
+        """Return the results of these methods on the folds that all of them were trained on."""
+        folds = [{fit.key[1:] for fit in self.fits if fit.method == name} for name in methods]
+        common = set.intersection(*folds)
+        fits = [fit for fit in self.fits if fit.method in methods and fit.key[1:] in common]
+        return replace(self, fits=fits)
+
+    def change_by_depth(self, n_layers: int) -> float | None:
+        """Return the mean of the sets' differences to two layers, in points; None without any."""
+        values = list(accuracy_differences(self.fits, DEPTHS[n_layers], KARNET).values())
+        return 100 * float(np.mean(values)) if values else None
 
     def p_value(self, n_layers: int) -> float | None:
         """Return Wilcoxon's p of the sets' differences to two layers; None if there is no test."""

@@ -176,22 +176,24 @@ def _unhurried(results: Results) -> str:
 def depth(results: Results, folder: Path) -> list[str]:
     """Return the section on networks of two, three and four layers."""
     there = {n: name for n, name in DEPTHS.items() if results.of(name)}
-    if not set(there) - {2}:
+    if 2 not in there or len(there) == 1:
         return _missing("depth")
+    results = results.on_common_folds(list(there.values()))
     parts = []
-    for n, name in there.items():
-        trials = _range(each.n_trials for each in results.of(name))
-        p_value = results.p_value(n) if n > 2 else None
-        test = "" if p_value is None else f" (difference to two: p = {p_value:.2g})"
-        parts.append(f"{n} layers, {len(results.of(name))} sets, trials: {trials}{test}")
+    for n in sorted(set(there) - {2}):
+        p_value = results.p_value(n)
+        test = "" if p_value is None else f", p = {p_value:.2g}"
+        parts.append(f"{n} layers {results.change_by_depth(n):+.2f} points{test}")
+    folds = _range(each.n_fits for each in results.of(KARNET))
     titles = [f"{n} layers" for n in there]
     drawing = _per_set(results, list(there.values()), titles, time=False)
     svg = figures.save(drawing, folder, "figure-10-depth")
     return [
         page.paragraph(
             "Hidden layers of h units in two layers, 2h and h in three, 4h, 2h and h in four; h is "
-            f"chosen for each by cross-validation. {'; '.join(parts)}. p is that of Wilcoxon's "
-            "test over the differences of the sets."
+            f"chosen for each by cross-validation. Folds of the first trial that all were trained "
+            f"on, by set: {folds}; sets: {len(results.of(KARNET))}. Change of the mean accuracy "
+            f"from two layers: {'; '.join(parts)}. p is that of Wilcoxon's test over the sets."
         ),
         page.figure(svg, "Figure 10: accuracy and depth", "Test rows."),
         *(page.table(each) for each in tables(results.fits, list(there.values()))),

@@ -207,8 +207,8 @@ def _accuracies(summaries: list[Summary], methods: list[Method]) -> Table:
         "Accuracy",
         ("", "data set", *(method.title for method in methods)),
         tuple(rows),
-        "Baselines are trained on some folds of the first trial only; * where the time limit "
-        "ended a training.",
+        "Baselines and deep networks are trained on some folds of the first trial only; * where "
+        "the time limit ended a training.",
     )
 
 

@@ -45,8 +45,8 @@ class Settings:
         What splits and weights are drawn with.
     data : Path or None
         The user's folder of data sets.
-    baseline_folds : int
-        Folds that baselines are trained on, in the first trial only.
+    slow_folds : int
+        Folds that slow methods are trained on, in the first trial only.
     time_limit : float
         Seconds after which Levenberg-Marquardt tries no other step.
     """
@@ -56,7 +56,7 @@ class Settings:
     n_folds: int = 10
     seed: int = 0
     data: Path | None = None
-    baseline_folds: int = 1
+    slow_folds: int = 1
     time_limit: float = 20.0
 
     def __str__(self) -> str:
@@ -83,7 +83,7 @@ class Task:
     def effort(self) -> int:
         """Return roughly how long this takes, in no unit."""
         size = DATASETS[self.dataset].here
-        return 1000 + size.rows * size.classes * (10 if METHODS[self.method].baseline else 1)
+        return 1000 + size.rows * size.classes * (10 if METHODS[self.method].slow else 1)
 
 
 def tasks(settings: Settings, methods: Sequence[str]) -> list[Task]:
@@ -97,8 +97,8 @@ def _tasks(settings: Settings, methods: Sequence[str]) -> Iterator[Task]:
         for method in map(METHODS.__getitem__, methods):
             if DATASETS[name].number not in method.numbers:
                 continue
-            n_trials = 1 if method.baseline else settings.n_trials
-            n_folds = min(n_parts, settings.baseline_folds) if method.baseline else n_parts
+            n_trials = 1 if method.slow else settings.n_trials
+            n_folds = min(n_parts, settings.slow_folds) if method.slow else n_parts
             for trial in range(n_trials):
                 for fold in range(n_folds):
                     yield Task(method.name, name, trial, fold, settings)

@@ -102,13 +102,13 @@ def _time_rows(results: Results) -> Iterator[Row]:
 
 
 def _depth_row(results: Results) -> Row:
-    means = {n: mean_accuracy(results.summaries, method) for n, method in DEPTHS.items()}
-    ours = ", ".join(f"{_per_cent(mean.value)}" for mean in means.values() if mean.n_sets)
+    changes = {n: results.change_by_depth(n) for n in (3, 4)}
+    ours = ", ".join(f"{n} layers {points:+.1f} points" for n, points in changes.items() if points)
     same = all((results.p_value(n) or 0.0) > 0.05 for n in (3, 4))
     return (
-        "Depth 2, 3, 4: mean accuracy",
-        "no significant change",
-        ours if means[3].n_sets else "-",
+        "Depth: change of mean accuracy from two layers",
+        "not significant",
+        ours or "-",
         _verdict(same, results, *DEPTHS.values()),
     )
 
