@@ -86,6 +86,7 @@ def test_reproduce_runs_data_sets_and_takes_a_run_up_again(capsys, tmp_path):
     ("arguments", "message"),
     [
         (["reproduce", "uci", "--sets", "irs"], "--sets irs is not known"),
+        (["reproduce", "--sets", "irs"], "--sets irs is not known"),
         (["reproduce", "uci", "--sets", "bupa", "--data", "."], "'bupa' is not available here"),
         (["datasets", "--data", "no such folder"], "no such folder"),
     ],
@@ -117,14 +118,14 @@ def test_datasets_are_listed_with_their_sources(capsys, monkeypatch):
 
 
 def test_the_command_line_says_what_it_can_do(capsys):
-    wrong = (["reproduce", "uci", "--trials", "0"], 2)
+    wrong = (["reproduce", "uci", "--trials", "0"], 2), (["reproduce", "xorr"], 2)
     negative = (["reproduce", "uci", "--time-limit", "-1"], 2)
     for arguments, code in (
         (["--help"], 0),
         (["reproduce", "--help"], 0),
         ([], 2),
         (["x"], 2),
-        wrong,
+        *wrong,
         negative,
     ):
         with pytest.raises(SystemExit) as end:

@@ -58,7 +58,7 @@ def _parser() -> argparse.ArgumentParser:
         "experiments",
         nargs="*",
         metavar="experiment",
-        choices=[*ALL, "report", "all"],
+        type=_experiment,  # choices would refuse the default
         default=[*EXPERIMENTS, "uci"],
         help=f"any of {', '.join(ALL)}; all; or report, which only writes the report of what was "
         f"run before (default: {' '.join(EXPERIMENTS)} uci)",
@@ -84,6 +84,13 @@ def _parser() -> argparse.ArgumentParser:
     add("--out", type=Path, default=Path("reproduction"), metavar="DIR", help="where results go")
     add("--seed", type=int, default=0, metavar="N", help="what is drawn is drawn with this")
     return parser
+
+
+def _experiment(text: str) -> str:
+    known = (*ALL, "report", "all")
+    if text not in known:
+        raise argparse.ArgumentTypeError(f"{text} is none of {', '.join(known)}")
+    return text
 
 
 def _count(text: str) -> int:
