@@ -10,6 +10,7 @@ import pytest
 from scipy import sparse
 from threadpoolctl import threadpool_info, threadpool_limits
 
+from karnet._threads import ONE_THREAD
 from karnet.accumulate import Gram, Stack, Sum, Triangle
 from karnet.blocks import Rows, block_slices, dense, in_order
 
@@ -52,6 +53,19 @@ def test_blocks_run_side_by_side_on_as_many_threads_as_blas_may_use():
         assert list(in_order(lambda _: threading.get_ident(), [0, 1])) == 2 * [
             threading.get_ident()
         ]
+
+
+def test_contexts_of_one_thread_may_overlap():
+    with threadpool_limits(2):
+        ONE_THREAD.__enter__()
+        ONE_THREAD.__enter__()
+        assert ONE_THREAD.allowed() == 2
+        ONE_THREAD.__exit__()
+        limits = [each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"]
+        assert max(limits) == 1
+        ONE_THREAD.__exit__()
+        limits = [each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"]
+        assert set(limits) == {2}
 
 
 def test_what_threads_compute_comes_in_order_and_with_its_errors():

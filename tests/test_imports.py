@@ -16,6 +16,7 @@ SOURCE = Path(karnet.__file__).parent
 # From the ground floor up: a room may use only rooms that stand before it.
 FLOORS = [
     "activations",
+    "_threads",
     "blocks",
     "accumulate",
     "_solvers",

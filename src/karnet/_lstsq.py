@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import LinAlgWarning
 
 from ._solvers import DUAL, EPS, PRIMAL, Observe, Problem, Reduce, Sample
+from ._threads import one_thread_if_small
 from .blocks import Rows
 
 __all__ = [
@@ -114,16 +115,17 @@ def lstsq(
         found = Solution(np.zeros((n + bias, B.shape[1])), 0, "svd")
     else:
         rows = Rows(A, B)
-        found = solve(
-            rows.reduce,
-            m,
-            n,
-            bias=bool(bias),
-            alpha=alpha,
-            solver=solver,
-            rcond=rcond,
-            sample=lambda step: rows.every(step).reduce,
-        )
+        with one_thread_if_small(m, n):
+            found = solve(
+                rows.reduce,
+                m,
+                n,
+                bias=bool(bias),
+                alpha=alpha,
+                solver=solver,
+                rcond=rcond,
+                sample=lambda step: rows.every(step).reduce,
+            )
     return Solution(found.coef[:, 0] if vector else found.coef, found.rank, found.solver)
 
 

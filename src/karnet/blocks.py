@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import ThreadpoolController
+
+from ._threads import ONE_THREAD
 
 __all__ = ["Rows", "Statistic", "block_slices", "chunk_slices", "dense", "in_order"]
 
@@ -21,7 +21,7 @@ Array = NDArray[np.float64]
 # Numbers per block: many enough for the matrix product, few enough for memory; and per chunk, few
 # enough for a core's own cache.
 BLOCK_SIZE = 2**22
-CHUNK_SIZE = 2**16
+CHUNK_SIZE = 2**18
 
 
 class Statistic(Protocol):
@@ -63,12 +63,11 @@ def in_order(function: Callable[[T], U], items: list[T]) -> Iterator[U]:
 
     Elementwise functions use one thread, so blocks side by side are faster than threads in BLAS.
     """
-    blas = _threads()
-    n = max((each.num_threads for each in blas.lib_controllers), default=1) if len(items) > 1 else 1
+    n = ONE_THREAD.allowed() if len(items) > 1 else 1
     if n == 1:
         yield from map(function, items)
         return
-    with blas.limit(limits=1), ThreadPoolExecutor(n) as pool:
+    with ONE_THREAD, ThreadPoolExecutor(n) as pool:
         waiting: deque[Future[U]] = deque()
         for item in items:
             # NumPy keeps in the context which warnings are off.
@@ -77,11 +76,6 @@ def in_order(function: Callable[[T], U], items: list[T]) -> Iterator[U]:
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
-
-
-@cache
-def _threads() -> ThreadpoolController:
-    return ThreadpoolController().select(user_api="blas")
 
 
 @dataclass(frozen=True)
