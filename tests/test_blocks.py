@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -55,17 +56,20 @@ def test_blocks_run_side_by_side_on_as_many_threads_as_blas_may_use():
         ]
 
 
-def test_contexts_of_one_thread_may_overlap():
+def blas_threads():
+    return {each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"}
+
+
+def test_contexts_of_one_thread_may_be_nested_and_are_one_at_a_time():
     with threadpool_limits(2):
-        ONE_THREAD.__enter__()
-        ONE_THREAD.__enter__()
-        assert ONE_THREAD.allowed() == 2
-        ONE_THREAD.__exit__()
-        limits = [each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"]
-        assert max(limits) == 1
-        ONE_THREAD.__exit__()
-        limits = [each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"]
-        assert set(limits) == {2}
+        with ONE_THREAD():
+            with ONE_THREAD():
+                assert blas_threads() == {1}
+            assert blas_threads() == {1}
+            assert ONE_THREAD.allowed() == 2
+            with ThreadPoolExecutor(1) as pool:
+                assert pool.submit(ONE_THREAD.allowed).result() == 1
+        assert blas_threads() == {2}
 
 
 def test_what_threads_compute_comes_in_order_and_with_its_errors():

@@ -7,7 +7,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from karnet import KARClassifier
+from karnet import KARClassifier, KARRegressor
 from karnet._solvers import Normal
 from karnet.accumulate import triangular
 from karnet.activations import ACTIVATIONS, Activation
@@ -100,3 +100,10 @@ def test_of_q_classes_q_right_hand_sides_are_solved(solver, hidden, data, monkey
     monkeypatch.setattr("karnet.accumulate.triangular", noting(triangular))
     KARClassifier((H,), hidden=hidden, alpha=1e-3, solver=solver, random_state=0).fit(*data)
     assert set(widths) == {Q}
+
+
+def test_a_regressor_is_refined_like_a_classifier():
+    X = np.random.default_rng(0).standard_normal((2000, 5))
+    net = KARRegressor((200,), alpha=1e-6, random_state=0).fit(X, X[:, 0] * X[:, 1])
+    assert net.layers_[-1].solver == "cholesky"
+    assert 0.0 < net.layers_[-1].residual < 2.0

@@ -36,9 +36,9 @@ S = TypeVar("S", bound=Statistic)
 EPS = float(np.finfo(np.float64).eps)
 # Reciprocal condition of a Gram matrix (the square of that of A) from which on it may be trusted.
 TRUSTED = 1e-12
-# The same times the root of the number of columns, from which on (a condition of A of about 10)
+# The same times the root of the number of columns, from which on (a condition of A of about 3)
 # normal equations lose less than half a digit.
-EXACT = 1e-2
+EXACT = 1e-1
 # Steps of refinement against the data, to restore the digits that normal equations lose, and the
 # rate of shrinking from step to step above which they never will.
 MAX_STEPS, SLOW = 3, 0.1
@@ -124,6 +124,8 @@ def _short_triangle(p: Problem) -> Triangle | None:
         return None
     A, _, _ = _centred_rows(replace(p, reduce=p.sample(max(p.m // (SAMPLE * p.n), 1))))
     sampled = _column_norms(A)
+    if not np.isfinite(A).all() or sampled.min(initial=1.0) <= 1.0 / MODERATE:
+        return None
     Q = _row_space(A / sampled, SAMPLED * p.rcond)
     if Q is None:
         return None
@@ -144,10 +146,17 @@ def _short_triangle(p: Problem) -> Triangle | None:
     triangle, k = p.reduce(of_block), Q.shape[1]
     R = triangle.R[:k, :k]
     beside = np.linalg.norm(triangle.R[:, k:], axis=0)
-    if not (beside <= LOST * p.rcond * np.linalg.norm(R, 2)).all():
+    lost = EPS * p.n if p.alpha else LOST * p.rcond  # a ridge cuts nothing off
+    if not (beside <= lost * np.linalg.norm(R, 2)).all():
         return None
     scale[np.isinf(scale)] = 0.0
-    return Triangle(moments.centre, R @ Q.T * scale, triangle.Z[:k])
+    # One more row stands for what lies beside: A still feels it, though below the cut-off.
+    size = np.sqrt(np.mean(beside**2) / max(p.n - k, 1)) / np.linalg.norm(probes[:, 0])
+    return Triangle(
+        moments.centre,
+        np.vstack([R @ Q.T, size * probes[:, :1].T]) * scale,
+        np.vstack([triangle.Z[:k], np.zeros((1, triangle.Z.shape[1]))]),
+    )
 
 
 def _row_space(A: Array, share: float) -> Array | None:
@@ -205,7 +214,7 @@ def _primal_cholesky(p: Problem) -> Found | None:
             return Pair(Sum(A.T @ error), seen)
 
         found = p.reduce(of_block, fine=True)
-        observed[:] = [found.second.value]
+        observed[:] = [found.second.value] if p.observe else []
         return solve_normal(found.first.value - p.alpha * W)
 
     W = solve_normal(gram.AB)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
-from threading import Lock
-from typing import Any
+from threading import RLock
 
 from threadpoolctl import ThreadpoolController
 
@@ -16,44 +16,52 @@ TINY, SMALL = 1e6, 2e8
 
 
 @cache
-def _libraries() -> tuple[Any, ...]:
-    return tuple(ThreadpoolController().select(user_api="blas").lib_controllers)
+def _blas() -> ThreadpoolController:
+    return ThreadpoolController().select(user_api="blas")
+
+
+def _now() -> list[int]:
+    return [library.num_threads for library in _blas().lib_controllers]
 
 
 class OneThread:
-    """A context in which BLAS uses one thread; contexts of several threads may overlap.
+    """A context in which BLAS uses one thread.
 
-    The first to enter limits BLAS, and the last to leave gives back what was allowed before.
+    One thread of Python at a time limits BLAS, and gives back itself what was allowed before:
+    threadpoolctl lets no other thread do that. Others go on as things are.
     """
 
     def __init__(self) -> None:
-        self._lock = Lock()
-        self._n_inside = 0
+        self._mine = RLock()
         self._before: list[int] = []
 
     def allowed(self) -> int:
-        """Return how many threads BLAS may use outside this context."""
-        with self._lock:
-            return max(self._before if self._n_inside else self._now(), default=1)
+        """Return how many threads BLAS may use outside; 1 if another thread is inside."""
+        if not self._mine.acquire(blocking=False):
+            return 1
+        try:
+            return max(self._before or _now(), default=1)
+        finally:
+            self._mine.release()
 
-    @staticmethod
-    def _now() -> list[int]:
-        return [library.num_threads for library in _libraries()]
-
-    def __enter__(self) -> None:
-        with self._lock:
-            if not self._n_inside:
-                self._before = self._now()
-                for library in _libraries():
-                    library.set_num_threads(1)
-            self._n_inside += 1
-
-    def __exit__(self, *_: object) -> None:
-        with self._lock:
-            self._n_inside -= 1
-            if not self._n_inside:
-                for library, n in zip(_libraries(), self._before, strict=True):
-                    library.set_num_threads(n)
+    @contextmanager
+    def __call__(self) -> Iterator[None]:
+        """Limit BLAS, unless it is limited already or another thread is inside."""
+        if not self._mine.acquire(blocking=False):
+            yield
+            return
+        try:
+            if self._before:
+                yield
+                return
+            self._before = _now()
+            try:
+                with _blas().limit(limits=1):
+                    yield
+            finally:
+                self._before = []
+        finally:
+            self._mine.release()
 
 
 ONE_THREAD = OneThread()
@@ -61,4 +69,4 @@ ONE_THREAD = OneThread()
 
 def one_thread_if_small(m: int, n: int) -> AbstractContextManager[None]:
     """Return the context to work on an m x n matrix in."""
-    return ONE_THREAD if TINY < m * n * min(m, n) < SMALL else nullcontext()
+    return ONE_THREAD() if TINY < m * n * min(m, n) < SMALL else nullcontext()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from contextvars import copy_context
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, Self, TypeVar
@@ -58,7 +59,7 @@ def _slices(rows: slice, width: int, size: int, least: int) -> list[slice]:
     return [slice(i, min(i + step, rows.stop)) for i in starts]
 
 
-def in_order(function: Callable[[T], U], items: list[T]) -> Iterator[U]:
+def in_order(function: Callable[[T], U], items: list[T]) -> Generator[U]:
     """Yield the function of each item, computed on as many threads as BLAS may use.
 
     Elementwise functions use one thread, so blocks side by side are faster than threads in BLAS.
@@ -67,7 +68,7 @@ def in_order(function: Callable[[T], U], items: list[T]) -> Iterator[U]:
     if n == 1:
         yield from map(function, items)
         return
-    with ONE_THREAD, ThreadPoolExecutor(n) as pool:
+    with ONE_THREAD(), ThreadPoolExecutor(n) as pool:
         waiting: deque[Future[U]] = deque()
         for item in items:
             # NumPy keeps in the context which warnings are off.
@@ -120,7 +121,7 @@ class Rows:
     def _changed(self, change: Change, rows: slice, room: Array | None) -> Array:
         chunks = chunk_slices(rows, self.width)
         if len(chunks) == 1:
-            return change(_read_only(dense(self.X[rows])))
+            return np.asarray(change(_read_only(dense(self.X[rows]))), dtype=np.float64)
         start, n_rows = rows.start, rows.stop - rows.start
         for chunk in chunks:
             A = change(_read_only(dense(self.X[chunk])))
@@ -163,7 +164,8 @@ class Rows:
             rooms.append(block[0])
             return found
 
-        return _merged(in_order(of_block, self._blocks()))
+        with closing(in_order(of_block, self._blocks())) as parts:
+            return _merged(parts)
 
 
 def _merged(parts: Iterable[S]) -> S:

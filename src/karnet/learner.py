@@ -161,7 +161,11 @@ def _learn_layer(
     task = _Task.of(plan, below, upper, Y)
     wide = max(rows.y.shape[1:] if Y is None else Y.shape)
     watch: list[Array] | None = [] if plan.hidden == "random" else None
-    seen = _seen(rows, plan, below, watch, len(upper[0].V) if upper else wide, wide)
+    # As wide as in prediction: in chunks of other heights products round differently.
+    shapes = [max(layer.V.shape) for layer in (*below, *upper)]
+    links = rows.X.shape[1] * plan.direct_links
+    last = len(upper[-1].V) + links if upper else _n_inputs(rows, plan, below)
+    seen = _seen(rows, plan, below, watch, *shapes, last, wide)
 
     def reduction_of(some: Rows) -> Reduce:
         def reduce(statistic: Callable[..., Any], /, fine: bool = False) -> Any:
@@ -177,7 +181,7 @@ def _learn_layer(
         alpha=plan.alpha,
         solver=plan.solver,
         rcond=_cut_off(plan, below),
-        sample=lambda step: reduction_of(seen.every(step)),
+        sample=lambda step: reduction_of(_unwatched(seen, plan, below).every(step)),
         observe=None if task.distinct is None else task.observe,
     )
     layer = task.layer(solution.coef)
@@ -186,6 +190,14 @@ def _learn_layer(
         observed = seen.reduce(partial(task.measure, layer), fine=True).value
     reports = _drawn_reports(watch, below)
     return layer, [*reports, Report(solution.rank, solution.solver, *_shares(observed))]
+
+
+def _unwatched(seen: Rows, plan: Plan, below: Sequence[Layer]) -> Rows:
+    """Return the rows as seen, without counting them: a sample is read beside all rows."""
+    if seen.change is None:
+        return seen
+    links = plan.direct_links and _is_output(plan, below)
+    return replace(seen, change=forward_through(below, links, plan.input_map))
 
 
 def _drawn_reports(watch: list[Array] | None, below: Sequence[Layer]) -> list[Report]:
@@ -314,7 +326,7 @@ def _seen(
 ) -> Rows:
     """Return the rows as the layer after those below sees them, and uses at the given widths."""
     links = plan.direct_links and _is_output(plan, below)
-    widest = max(_n_inputs(rows, plan, below), *(layer.V.shape[1] for layer in below), *widths)
+    widest = max(_n_inputs(rows, plan, below), *widths)
     return rows.map(forward_through(below, links, plan.input_map, watch), widest)
 
 
