@@ -32,7 +32,7 @@ FLOORS = [
     "cli",
 ]
 KNOW_SCIKIT_LEARN_S_BASE = {"_validation.py", "_base.py", "estimators.py", "baseline.py"}
-# joblib comes with scikit-learn.
+# joblib and threadpoolctl come with scikit-learn.
 CORE = {"numpy", "scipy", "sklearn", "joblib", "threadpoolctl", "karnet"}
 # Extras that a module may use, and that everything else works without.
 EXTRAS = {"cli.py": {"rich"}, "figures.py": {"matplotlib"}}
