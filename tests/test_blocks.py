@@ -31,9 +31,9 @@ def test_a_table_of_many_blocks_is_mapped_block_by_block(threads, fine, monkeypa
     rows = Rows(X, np.arange(1000), np.ones(1000)).map(lambda block: 2 * block, 2)
     assert rows.X is X
     with threadpool_limits(threads):
-        stack = rows.reduce(lambda a, y, w: Stack(np.column_stack([a, y, w])), fine)
+        stack = rows.reduce(lambda a, y, w: Stack((np.column_stack([a, y, w]),), (y,)), fine)
     expected = np.column_stack([2 * X, np.arange(1000), np.ones(1000)])
-    np.testing.assert_array_equal(stack.rows, expected)
+    np.testing.assert_array_equal(stack.A, expected)
     sizes = []
     rows.reduce(lambda a, y, w: sizes.append(len(a)) or Sum(a.sum(axis=0)), fine)
     assert max(sizes) == (32 if fine else 256)
@@ -141,8 +141,9 @@ def test_statistics_of_parts_merge_to_those_of_the_whole(bias, weighted):
     np.testing.assert_allclose(triangle.R.T @ triangle.R, gram.AA, rtol=1e-11)
     np.testing.assert_allclose(triangle.R.T @ triangle.Z, gram.AB, rtol=1e-10, atol=1e-11)
     stack = merged(Stack)
-    assert stack.rows.shape == (90, 6 + bias)
-    np.testing.assert_array_equal(stack.rows, Stack.of(A, B, weight, bias).rows)
+    assert stack.A.shape[1] + stack.B.shape[1] == 6 + bias
+    np.testing.assert_array_equal(stack.A, Stack.of(A, B, weight, bias).A)
+    np.testing.assert_array_equal(stack.B, Stack.of(A, B, weight, bias).B)
 
 
 def test_centred_products_keep_their_digits_beside_a_large_offset():

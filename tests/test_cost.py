@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from karnet import KARClassifier, KARRegressor
-from karnet._solvers import Normal
+from karnet._dense import Normal
 from karnet.accumulate import triangular
 from karnet.activations import ACTIVATIONS, Activation
 
@@ -42,7 +42,7 @@ def counting(name, counts):
 
 @pytest.mark.usefixtures("many_blocks")
 @pytest.mark.parametrize("name", ["logit", "tanh", "relu"])
-def test_a_random_network_is_learned_in_two_passes(name, data):
+def test_a_random_network_is_learned_in_two_passes_and_a_sample(name, data):
     counts = []
     net = KARClassifier(
         (H,),
@@ -52,7 +52,7 @@ def test_a_random_network_is_learned_in_two_passes(name, data):
         random_state=0,
     ).fit(*data)
     assert net.layers_[-1].solver == "cholesky"
-    assert sum(counts) == 2 * M
+    assert 2 * M < sum(counts) <= 2 * M + 3 * H
     assert max(counts) <= 600
 
 

@@ -19,6 +19,7 @@ FLOORS = [
     "_threads",
     "blocks",
     "accumulate",
+    "_dense",
     "_solvers",
     "_lstsq",
     "loo",

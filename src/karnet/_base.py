@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from . import _validation as validation
 from ._lstsq import check_non_negative, check_rcond, check_solver
-from ._threads import one_thread_if_small
+from ._threads import one_thread_if_narrow
 from .activations import Activation, Array, Function, resolve_activation, through_exp
 from .blocks import Rows
 from .learner import Plan, learn
@@ -124,7 +124,7 @@ class KARNetwork(BaseEstimator):
         self, rows: Rows, plan: Plan, drawn: Sequence[Layer], Y: Array | None = None
     ) -> None:
         widest = max(rows.X.shape[1], *(max(layer.V.shape) for layer in drawn), 1)
-        with one_thread_if_small(len(rows), widest):
+        with one_thread_if_narrow(len(rows), widest):
             network, self.layers_ = learn(rows, plan, drawn, Y)
         self.coefs_ = [layer.V for layer in network.layers]
         self.intercepts_ = [layer.w for layer in network.layers]

@@ -5,14 +5,16 @@ from __future__ import annotations
 import sys
 import warnings
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import LinAlgWarning
 
-from ._solvers import DUAL, EPS, PRIMAL, Observe, Problem, Reduce, Sample
-from ._threads import one_thread_if_small
+from ._dense import EPS
+from ._solvers import DUAL, PRIMAL, Observe, Problem, Reduce, Sample
+from ._threads import one_thread_if_narrow
 from .blocks import Rows
 
 __all__ = [
@@ -22,6 +24,7 @@ __all__ = [
     "check_rcond",
     "check_solver",
     "lstsq",
+    "real",
     "solve",
 ]
 
@@ -115,7 +118,7 @@ def lstsq(
         found = Solution(np.zeros((n + bias, B.shape[1])), 0, "svd")
     else:
         rows = Rows(A, B)
-        with one_thread_if_small(m, n):
+        with one_thread_if_narrow(m, n):
             found = solve(
                 rows.reduce,
                 m,
@@ -130,13 +133,14 @@ def lstsq(
 
 
 def _checked(A: ArrayLike, B: ArrayLike) -> tuple[Array, Array, bool]:
-    M, right = _real("A", A, (2,)), _real("B", B, (1, 2))
+    M, right = real("A", A, (2,)), real("B", B, (1, 2))
     if len(M) != len(right):
         raise ValueError(f"A and B must have as many rows, but have {len(M)} and {len(right)}.")
     return M, right[:, None] if right.ndim == 1 else right, right.ndim == 1
 
 
-def _real(name: str, values: ArrayLike, dimensions: tuple[int, ...]) -> Array:
+def real(name: str, values: ArrayLike, dimensions: tuple[int, ...]) -> Array:
+    """Return finite real numbers as a float64 array of one of the given numbers of dimensions."""
     if hasattr(values, "tocoo"):
         raise ValueError(f"{name} must be a dense array, but is a sparse matrix.")
     try:
@@ -160,12 +164,11 @@ def _real(name: str, values: ArrayLike, dimensions: tuple[int, ...]) -> Array:
 
 
 def _all_finite(array: Array) -> bool:
-    if array.size > 10_000:
-        # A finite sum has finite terms, and takes no room.
-        with np.errstate(over="ignore", invalid="ignore"):
-            if np.isfinite(array.sum()):
-                return True
-    return bool(np.isfinite(array).all())
+    # A finite sum of squares, or plain sum, has finite terms, and takes no room.
+    if array.flags.c_contiguous and isfinite(np.vdot(array, array)):
+        return True
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(array.sum()) or np.isfinite(array).all())
 
 
 def check_non_negative(name: str, value: Any) -> float:
@@ -239,7 +242,7 @@ def solve(
     with np.errstate(all="ignore"):
         while (found := methods[name := next(names)](problem)) is None:
             pass  # the last one always answers
-    if not np.isfinite(found.coef).all():
+    if not _all_finite(found.coef):
         raise ValueError(
             "the least-squares solution overflows: A or B holds values too large to be squared; "
             "scale the columns."

@@ -12,8 +12,22 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import blas, lapack, svd
+from scipy.linalg import blas
 
+from ._dense import (
+    EPS,
+    ESTIMATE,
+    MODERATE,
+    back_substitute,
+    cholesky,
+    column_norms,
+    largest_first,
+    moderate,
+    normal_solver,
+    sorted_qr,
+    svd,
+    triangular_rcond,
+)
 from .accumulate import (
     SHORT,
     Centre,
@@ -28,26 +42,16 @@ from .accumulate import (
 )
 from .blocks import Statistic
 
-__all__ = ["DUAL", "PRIMAL", "Observe", "Problem", "Reduce", "Sample", "normal_solver"]
+__all__ = ["DUAL", "PRIMAL", "Observe", "Problem", "Reduce", "Sample"]
 
 Array = NDArray[np.float64]
 S = TypeVar("S", bound=Statistic)
 
-EPS = float(np.finfo(np.float64).eps)
-# Reciprocal condition of a Gram matrix (the square of that of A) from which on it may be trusted.
-TRUSTED = 1e-12
-# The same times the root of the number of columns, from which on (a condition of A of about 3)
-# normal equations lose less than half a digit.
-EXACT = 1e-1
 # Steps of refinement against the data, to restore the digits that normal equations lose, and the
 # rate of shrinking from step to step above which they never will.
 MAX_STEPS, SLOW = 3, 0.1
-# Values between 1 / this and this may be squared and multiplied freely.
-MODERATE = 1e75
 # Cut-off or reciprocal condition above which rounding over many rows cannot be taken for rank.
 CLEAR = 1e-11
-# LAPACK's condition estimates are exact up to about this factor.
-ESTIMATE = 10.0
 # Units in the last place that the mean of a column may be off.
 SUMMATION = 32
 # Share of the cut-off below which the variation of a column about its mean counts as none.
@@ -57,7 +61,9 @@ CONSTANT = 1e-3
 # cut-off may lie beside these in the sample and, told by some probes, in all.
 MANY, SAMPLE, N_AT_ONCE = 128, 2, 32
 SAMPLED, LOST, N_PROBES = 0.1, 0.3, 8
-
+# How many rows per column make a sample of them cheap beside all, and the reciprocal condition of
+# its normal equations below which those of all rows are not tried.
+TALL, HOPELESS = 8, 1e-14
 
 NONE = Sum(np.zeros(0))
 
@@ -103,15 +109,28 @@ class Problem:
     def triangle(self) -> Triangle:
         if self.short is not None:
             return self.short
-        triangle = self.reduce(partial(Triangle.of, bias=self.bias))
-        R = triangle.R
-        if self.m <= SHORT or max(self.rcond, _triangular_rcond(R / _column_norms(R))) > CLEAR:
-            return triangle
+        long = self.m > SHORT and self.rcond <= CLEAR
+        if not (long and self.looks_singular):
+            triangle = self.reduce(partial(Triangle.of, bias=self.bias))
+            R = triangle.R
+            if not long or triangular_rcond(R / column_norms(R)) > CLEAR:
+                return triangle
         return self.reduce(partial(Triangle.of, bias=self.bias, by_halves=True))
 
     @cached_property
-    def rows(self) -> Array:
-        return self.reduce(partial(Stack.of, bias=self.bias)).rows
+    def stack(self) -> Stack:
+        return self.reduce(partial(Stack.of, bias=self.bias))
+
+    @cached_property
+    def looks_singular(self) -> bool:
+        """Whether normal equations of a sample of rows cannot be solved."""
+        if self.sample is None or self.m < TALL * self.n or self.n < MANY:
+            return False
+        step = self.m // (SAMPLE * self.n)
+        gram = self.sample(step)(partial(Gram.of, bias=self.bias))
+        AA = step * gram.AA + self.alpha * np.eye(self.n)
+        scale = np.sqrt(np.diag(AA))
+        return bool(cholesky((AA / np.outer(scale, scale)).T)[1] < HOPELESS)
 
 
 def _short_triangle(p: Problem) -> Triangle | None:
@@ -123,7 +142,7 @@ def _short_triangle(p: Problem) -> Triangle | None:
     if p.sample is None or p.rcond <= CLEAR or min(p.m, p.n) < MANY:
         return None
     A, _, _ = _centred_rows(replace(p, reduce=p.sample(max(p.m // (SAMPLE * p.n), 1))))
-    sampled = _column_norms(A)
+    sampled = column_norms(A)
     if not np.isfinite(A).all() or sampled.min(initial=1.0) <= 1.0 / MODERATE:
         return None
     Q = _row_space(A / sampled, SAMPLED * p.rcond)
@@ -131,7 +150,7 @@ def _short_triangle(p: Problem) -> Triangle | None:
         return None
     moments = p.reduce(partial(Moments.of, bias=p.bias), fine=True)
     scale = np.sqrt(moments.squares)
-    if not _moderate(scale):
+    if not moderate(scale):
         return None
     scale[scale <= _noise(p, moments.centre)] = np.inf
     Q, _ = np.linalg.qr(Q * (sampled / scale)[:, None])
@@ -189,12 +208,14 @@ Solver = Callable[[Problem], Found | None]
 
 
 def _primal_cholesky(p: Problem) -> Found | None:
+    if p.looks_singular:
+        return None
     gram = p.reduce(partial(Gram.of, bias=p.bias))
     AA = gram.AA + p.alpha * np.eye(p.n)
     scale = np.sqrt(np.diag(AA))
-    if not (scale > _noise(p, gram.centre)).all() or not _moderate(scale, gram.AB):
+    if not (scale > _noise(p, gram.centre)).all() or not moderate(scale, gram.AB):
         return None
-    scaled = normal_solver(AA / np.outer(scale, scale), p.rcond)
+    scaled = normal_solver((AA / np.outer(scale, scale)).T, p.rcond)
     if scaled is None:
         return None
 
@@ -228,11 +249,16 @@ def _primal_qr(p: Problem) -> Found | None:
     R, Z = _triangular_system(p)
     if len(R) < p.n:
         return None
-    scale = _column_norms(R)
-    R = R / scale
-    if _triangular_rcond(R) <= ESTIMATE * p.n * p.rcond:
-        return None
-    W = _back_substitute(R, Z) / scale[:, None]
+    least = ESTIMATE * p.n * p.rcond
+    # Columns of unit length are at most sqrt(n) times worse than those of the best lengths.
+    if triangular_rcond(R) > np.sqrt(p.n) * least:
+        W = back_substitute(R, Z)
+    else:
+        scale = column_norms(R)
+        R = R / scale
+        if triangular_rcond(R) <= least:
+            return None
+        W = back_substitute(R, Z) / scale[:, None]
     return Found(_with_bias(p, W, p.triangle.centre), p.columns)
 
 
@@ -248,26 +274,30 @@ def _triangular_system(p: Problem) -> tuple[Array, Array]:
     """Return R and Z so that ``R W = Z`` has the solution of the centred problem."""
     R, Z = p.triangle.R, p.triangle.Z
     if p.bias:
-        R = np.where(_column_norms(R) <= _noise(p, p.triangle.centre), 0.0, R)
+        R = np.where(column_norms(R) <= _noise(p, p.triangle.centre), 0.0, R)
     if p.alpha:
         A = np.vstack([R, np.sqrt(p.alpha) * np.eye(p.n)])
         B = np.vstack([Z, np.zeros((p.n, Z.shape[1]))])
-        order = _largest_first(A)
+        order = largest_first(A)
         R, Z = triangular(A[order], B[order])
     return R, Z
 
 
 def _dual_cholesky(p: Problem) -> Found | None:
     A, B, centre = _dual_system(p)
-    K = A @ A.T
-    solve_normal = normal_solver(K, p.rcond) if _moderate(np.diag(K), B) else None
+    # As BLAS sees it, A lies in columns: it is A' there.
+    K = blas.dsyrk(1.0, A.T, trans=1)
+    solve_normal = normal_solver(K, p.rcond) if moderate(np.diag(K), B) else None
     if solve_normal is None:
         return None
 
     def shortest(B: Array) -> Array:
-        return np.asarray(A.T @ solve_normal(B))
+        return np.asarray(blas.dgemm(1.0, A.T, solve_normal(B)))
 
-    W = _refined(shortest(B), lambda W: shortest(B - A @ W), np.ones(A.shape[1]))
+    def correction(W: Array) -> Array:
+        return shortest(B - blas.dgemm(1.0, A.T, W, trans_a=1))
+
+    W = _refined(shortest(B), correction, np.ones(A.shape[1]))
     return None if W is None else _from_dual(p, W, centre)
 
 
@@ -275,10 +305,10 @@ def _dual_qr(p: Problem) -> Found | None:
     if not p.alpha and p.short is not None:
         return None
     A, B, centre = _dual_system(p)
-    Q, R = _sorted_qr(A.T)
-    if _triangular_rcond(R) <= ESTIMATE * p.m * p.rcond:
+    Q, R = sorted_qr(A.T)
+    if triangular_rcond(R) <= ESTIMATE * p.m * p.rcond:
         return None
-    return _from_dual(p, Q @ _back_substitute(R, B, transposed=True), centre)
+    return _from_dual(p, Q @ back_substitute(R, B, transposed=True), centre)
 
 
 def _dual_svd(p: Problem) -> Found | None:
@@ -287,7 +317,7 @@ def _dual_svd(p: Problem) -> Found | None:
     A, B, centre = _centred_rows(p)
     if not p.alpha:
         return Found(*_minimum_norm(p.rcond, A, B, centre if p.bias else None))
-    U, s, Vt = _svd(A)
+    U, s, Vt = svd(A)
     felt = s > p.rcond * s[:1].sum()
     filtered = (s[felt] / (s[felt] ** 2 + p.alpha))[:, None]
     W = Vt[felt].T @ (filtered * (U[:, felt].T @ B))
@@ -303,19 +333,19 @@ def _dual_system(p: Problem) -> tuple[Array, Array, Centre | None]:
     solution of ``[A, sqrt(alpha) I] [W; E] = B`` holds the ridge solution.
     """
     if not p.alpha:
-        return p.rows[:, : p.columns], p.rows[:, p.columns :], None
+        return p.stack.A, p.stack.B, None
     A, B, centre = _centred_rows(p)
     return np.hstack([A, np.sqrt(p.alpha) * np.eye(p.m)]), B, centre
 
 
 def _centred_rows(p: Problem) -> tuple[Array, Array, Centre]:
-    A, B = p.rows[:, p.bias : p.columns], p.rows[:, p.columns :]
+    A, B = p.stack.A[:, int(p.bias) :], p.stack.B
     if not p.bias:
         centre, _, _ = centred(A, B, None, bias=False)
         return A, B, centre
-    root = p.rows[:, 0]
+    root = p.stack.A[:, 0]
     centre, A, B = centred(A / root[:, None], B / root[:, None], root**2, bias=True)
-    return np.where(_column_norms(A) <= _noise(p, centre), 0.0, A), B, centre
+    return np.where(column_norms(A) <= _noise(p, centre), 0.0, A), B, centre
 
 
 def _from_dual(p: Problem, W: Array, centre: Centre | None) -> Found:
@@ -337,8 +367,8 @@ def _minimum_norm(
     meets ``bias + mean_A W = mean_B`` too, and the bias counts in the norm.
     """
     n = R.shape[1]
-    scale = _column_norms(R)
-    U, s, Vt = _svd(R / scale)
+    scale = column_norms(R)
+    U, s, Vt = svd(R / scale)
     largest = s[:1].sum()
     rank = int(np.sum(s > rcond * largest))
     z = (U[:, :rank].T @ Z) / s[:rank, None]
@@ -349,8 +379,8 @@ def _minimum_norm(
         return (W, rank) if centre is None else (_below_bias(W, centre), rank + 1)
     # C W = z holds for every least-squares solution; the shortest lies in the span of C's rows.
     C = Vt[:rank] * scale
-    Q, T = _sorted_qr(C.T)
-    W = Q @ _back_substitute(T, z, transposed=True)
+    Q, T = sorted_qr(C.T)
+    W = Q @ back_substitute(T, z, transposed=True)
     return (W, rank) if centre is None else (_share_with_bias(W, Q, centre), rank + 1)
 
 
@@ -362,7 +392,7 @@ def _share_with_bias(W: Array, Q: Array, centre: Centre) -> Array:
     d = centre.A - Q @ (Q.T @ centre.A)
     d -= Q @ (Q.T @ d)
     d[np.abs(d) <= EPS * (len(d) + SUMMATION) * np.abs(centre.A)] = 0.0
-    length = np.hypot(1.0, _column_norms(d[:, None])[0] if d.any() else 0.0)
+    length = np.hypot(1.0, column_norms(d[:, None])[0] if d.any() else 0.0)
     share = (centre.B - centre.A @ W) / length
     return np.vstack([share / length, W + np.outer(d / length, share)])
 
@@ -373,31 +403,6 @@ def _with_bias(p: Problem, W: Array, centre: Centre) -> Array:
 
 def _below_bias(W: Array, centre: Centre) -> Array:
     return np.vstack([centre.B - centre.A @ W, W])
-
-
-@dataclass(frozen=True)
-class Normal:
-    """A Cholesky factor of normal equations ``K W = M``, and whether its solutions need no more."""
-
-    L: Array
-    exact: bool
-
-    def __call__(self, M: Array) -> Array:
-        """Return ``K^-1 M``."""
-        return np.asarray(lapack.dpotrs(self.L, M)[0])
-
-
-def normal_solver(K: Array, rcond: float) -> Normal | None:
-    """Return the map from M to ``K^-1 M``, or None if it cannot be trusted."""
-    if not K.size:
-        return None
-    L, info = lapack.dpotrf(K, clean=0)
-    if info != 0:
-        return None
-    reciprocal_condition, _ = lapack.dpocon(L, np.abs(K).sum(axis=0).max())
-    if not reciprocal_condition >= max(TRUSTED, (ESTIMATE * rcond) ** 2):
-        return None
-    return Normal(L, bool(reciprocal_condition >= EXACT / np.sqrt(len(K))))
 
 
 def _refined(W: Array, correction: Callable[[Array], Array], scale: Array) -> Array | None:
@@ -420,59 +425,6 @@ def _refined(W: Array, correction: Callable[[Array], Array], scale: Array) -> Ar
 
 def _size(W: Array, scale: Array) -> float:
     return float(np.linalg.norm(scale[:, None] * W))
-
-
-def _moderate(*arrays: Array) -> bool:
-    """Return whether all values may be squared and multiplied without under- or overflow."""
-    sizes = [np.abs(array).max(initial=0.0) for array in arrays]
-    return all(size == 0.0 or 1.0 / MODERATE < size < MODERATE for size in sizes)
-
-
-def _svd(A: Array) -> tuple[Array, Array, Array]:
-    if not np.isfinite(A).all():
-        return np.full((len(A), 1), np.nan), np.ones(1), np.full((1, A.shape[1]), np.nan)
-    U, s, Vt = svd(A, full_matrices=False, check_finite=False)
-    return U, s, Vt
-
-
-def _sorted_qr(M: Array) -> tuple[Array, Array]:
-    """Return Q and R of M; of rows very different in size, none loses its digits to others."""
-    order = _largest_first(M)
-    Q = np.empty((len(M), min(M.shape)))
-    Q[order], R = np.linalg.qr(M[order])
-    return Q, R
-
-
-def _largest_first(M: Array) -> NDArray[np.intp]:
-    return np.argsort(-np.abs(M).max(axis=1, initial=0.0), kind="stable")
-
-
-def _back_substitute(R: Array, Z: Array, transposed: bool = False) -> Array:
-    """Return the solution of ``R W = Z``, or of ``R' W = Z``, for an upper triangle R."""
-    if not Z.size:
-        return Z
-    # LAPACK's trtrs would start threads for three columns.
-    return np.asarray(blas.dtrsm(1.0, R, Z, trans_a=int(transposed)))
-
-
-def _triangular_rcond(R: Array) -> float:
-    if not R.size:
-        return 1.0
-    # R is its own LU factorisation.
-    return float(lapack.dgecon(R, lapack.dlange("1", R))[0])
-
-
-def _column_norms(A: Array) -> Array:
-    """Return the Euclidean norms of the columns, without overflow; 1 for a column of zeros."""
-    squares = np.einsum("ij,ij->j", A, A)
-    least, most = np.minimum.reduce(squares, initial=1.0), np.maximum.reduce(squares, initial=1.0)
-    if least > 1.0 / MODERATE and most < MODERATE:
-        return np.asarray(np.sqrt(squares))
-    peak = np.abs(A).max(axis=0, initial=0.0)
-    peak[peak == 0.0] = 1.0
-    norms = peak * np.sqrt(np.sum((A / peak) ** 2, axis=0))
-    norms[norms == 0.0] = 1.0
-    return np.asarray(norms)
 
 
 def _noise(p: Problem, centre: Centre) -> Array:

@@ -9,10 +9,11 @@ from threading import RLock
 
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["ONE_THREAD", "one_thread_if_small"]
+__all__ = ["ONE_THREAD", "one_thread_if_narrow"]
 
-# Multiplications between which BLAS starts a second thread that costs more than it gains.
-TINY, SMALL = 1e6, 2e8
+# Multiplications from which on BLAS starts a second thread, and the smaller side of a matrix up to
+# which that costs more than it gains: blocks of rows side by side gain more.
+TINY, NARROW = 1e6, 1000
 
 
 @cache
@@ -67,6 +68,7 @@ class OneThread:
 ONE_THREAD = OneThread()
 
 
-def one_thread_if_small(m: int, n: int) -> AbstractContextManager[None]:
+def one_thread_if_narrow(m: int, n: int) -> AbstractContextManager[None]:
     """Return the context to work on an m x n matrix in."""
-    return ONE_THREAD() if TINY < m * n * min(m, n) < SMALL else nullcontext()
+    narrow = min(m, n) <= NARROW
+    return ONE_THREAD() if narrow and m * n * min(m, n) > TINY else nullcontext()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,8 @@ Array = NDArray[np.float64]
 
 # Rows over which rounding does not add up to more than a few units in the last place.
 SHORT = 256
+# The same for each column, where the cut-off of rank grows with their number.
+PER_COLUMN = 5
 # Columns that LAPACK works on at a time, at most.
 BLOCKED = 64
 # Rows up to which the pattern of a triangle is kept: to make it takes longer than to use it.
@@ -56,21 +58,37 @@ class Pair:
 
 @dataclass(frozen=True)
 class Stack:
-    """The rows of [1, A, B] themselves (without bias [A, B]), each times the root of its weight."""
+    """The rows of [1, A] (without bias A) and of B themselves, times the roots of their weights."""
 
-    rows: Array
+    A_parts: tuple[Array, ...]
+    B_parts: tuple[Array, ...]
+
+    @cached_property
+    def A(self) -> Array:
+        """The rows of [1, A], or of A, in one piece."""
+        return np.concatenate(self.A_parts)
+
+    @cached_property
+    def B(self) -> Array:
+        """The rows of B in one piece."""
+        return np.concatenate(self.B_parts)
 
     @classmethod
     def of(cls, A: Array, B: Array, weight: Array | None, bias: bool) -> Stack:
         """Return the statistic of one block of rows."""
-        rows = np.hstack([np.ones((len(A), int(bias))), A, B])
-        if weight is not None:
-            rows *= np.sqrt(weight)[:, None]
-        return cls(rows)
+        if bias:
+            A = np.hstack([np.ones((len(A), 1)), A])
+        A, B = _weighted(A, B, weight)
+        return cls((_kept(A),), (_kept(B),))
 
     def merge(self, other: Stack, /) -> Stack:
         """Return the rows of both."""
-        return Stack(np.vstack([self.rows, other.rows]))
+        return Stack((*self.A_parts, *other.A_parts), (*self.B_parts, *other.B_parts))
+
+
+def _kept(A: Array) -> Array:
+    """Return A in a place of its own, unless it lies where nothing else will be written."""
+    return A if not A.flags.writeable or A.flags.owndata else A.copy()
 
 
 @dataclass(frozen=True)
@@ -230,7 +248,7 @@ class Triangle:
         Rounding in sums over many rows is taken for rank where columns depend on each other; by
         halves it stays below that. Elsewhere one long decomposition is faster, and closer.
         """
-        if by_halves and len(A) > max(SHORT, 2 * A.shape[1]):
+        if by_halves and len(A) > max(SHORT, PER_COLUMN * A.shape[1]):
             middle = len(A) // 2
             first, second = (
                 cls.of(A[half], B[half], None if weight is None else weight[half], bias, by_halves)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
+from math import isfinite
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,7 @@ Interval = tuple[float, float]
 
 REALS: Interval = (-np.inf, np.inf)
 TINY = float(np.finfo(np.float64).eps)
+HUGE = 1e300
 
 
 @dataclass(frozen=True)
@@ -105,15 +107,16 @@ def _outside(x: Array, interval: Interval) -> NDArray[np.bool_]:
 
 
 def _logit(x: Array) -> Array:
-    # The real part of the complex logarithm of x / (1 - x); written with 1/x it has a limit at
-    # infinity too. The poles at 0 and 1 are cut off where x is no longer told from them.
-    with np.errstate(divide="ignore", over="ignore"):
-        odds_against = np.reciprocal(x)
-    odds_against -= 1.0
-    np.abs(odds_against, out=odds_against)
-    np.clip(odds_against, TINY, 1.0 / TINY, out=odds_against)
-    np.log(odds_against, out=odds_against)
-    return np.negative(odds_against, out=odds_against)
+    # The real part of the complex logarithm of x / (1 - x). The poles at 0 and 1 are cut off where
+    # x is no longer told from them.
+    if not isfinite(np.vdot(x, x)):
+        x = np.clip(x, -HUGE, HUGE)  # there is a limit at infinity
+    odds = 1.0 - x
+    with np.errstate(divide="ignore"):
+        np.divide(x, odds, out=odds)
+    np.abs(odds, out=odds)
+    np.clip(odds, TINY, 1.0 / TINY, out=odds)
+    return np.log(odds, out=odds)
 
 
 def _logit_derivative(x: Array) -> Array:

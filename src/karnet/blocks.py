@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ._threads import ONE_THREAD
 
-__all__ = ["Rows", "Statistic", "block_slices", "chunk_slices", "dense", "in_order"]
+__all__ = ["Rows", "Statistic", "block_slices", "chunk_slices", "dense", "in_order", "read_only"]
 
 Array = NDArray[np.float64]
 
@@ -44,17 +44,26 @@ U = TypeVar("U")
 
 
 def block_slices(n_rows: int, width: int) -> list[slice]:
-    """Return slices that cut `n_rows` rows of `width` numbers into blocks of about `BLOCK_SIZE`."""
-    return _slices(slice(0, n_rows), width, BLOCK_SIZE, 256)
+    """Return slices that cut `n_rows` rows of `width` numbers into blocks of at most `BLOCK_SIZE`.
+
+    They are even in number and height, for threads to share, unless that would make them low:
+    decompositions gain from a block only what it has more rows than columns.
+    """
+    size = n_rows * width
+    if size <= CHUNK_SIZE:
+        return [slice(0, n_rows)]
+    highest = max(BLOCK_SIZE // width, 256)
+    n_pairs = -(-n_rows // (2 * highest))
+    even = -(-n_rows // (2 * n_pairs))
+    return _slices(slice(0, n_rows), min(max(even, 2 * width, 256), highest))
 
 
 def chunk_slices(rows: slice, width: int) -> list[slice]:
     """Return slices that cut rows of `width` numbers into chunks of about `CHUNK_SIZE`."""
-    return _slices(rows, width, CHUNK_SIZE, 32)
+    return _slices(rows, max(CHUNK_SIZE // max(width, 1), 32))
 
 
-def _slices(rows: slice, width: int, size: int, least: int) -> list[slice]:
-    step = max(size // max(width, 1), least)
+def _slices(rows: slice, step: int) -> list[slice]:
     starts = range(rows.start, max(rows.stop, rows.start + 1), step)
     return [slice(i, min(i + step, rows.stop)) for i in starts]
 
@@ -112,19 +121,19 @@ class Rows:
     def _read(self, rows: slice, room: Array | None) -> Block:
         """Return some rows, inputs changed, in `room` if that fits; all but these are read-only."""
         if self.change is None:
-            X = _read_only(dense(self.X[rows]))
+            X = read_only(dense(self.X[rows]))
         else:
             X = self._changed(self.change, rows, room)
         weight = None if self.weight is None else self.weight[rows]
-        return X, _read_only(self.y[rows]), weight
+        return X, read_only(self.y[rows]), weight
 
     def _changed(self, change: Change, rows: slice, room: Array | None) -> Array:
         chunks = chunk_slices(rows, self.width)
         if len(chunks) == 1:
-            return np.asarray(change(_read_only(dense(self.X[rows]))), dtype=np.float64)
+            return np.asarray(change(read_only(dense(self.X[rows]))), dtype=np.float64)
         start, n_rows = rows.start, rows.stop - rows.start
         for chunk in chunks:
-            A = change(_read_only(dense(self.X[chunk])))
+            A = change(read_only(dense(self.X[chunk])))
             if room is None or room.shape[1] != A.shape[1] or len(room) < n_rows:
                 room = np.empty((n_rows, A.shape[1]))
             room[chunk.start - start : chunk.stop - start] = A
@@ -132,12 +141,14 @@ class Rows:
         return room[:n_rows]
 
     def map(self, change: Change, width: int) -> Rows:
-        """Return these rows with inputs as they come out of `change`; of one block, at once."""
+        """Return these rows with inputs as they come out of `change`; of few rows, at once."""
         lazy = replace(self, change=change, width=width)
-        if len(lazy._blocks()) > 1:
+        if len(self) * max(width, self.X.shape[1]) > BLOCK_SIZE:
             return lazy
-        X, y, weight = lazy._read(slice(0, len(self)), None)
-        return Rows(X, y, weight)
+        with closing(in_order(lambda rows: lazy._read(rows, None)[0], lazy._blocks())) as parts:
+            first, *others = parts
+        X = np.concatenate([first, *others]) if others else first
+        return Rows(X, self.y, self.weight)
 
     def every(self, step: int) -> Rows:
         """Return every `step`-th of these rows."""
@@ -182,7 +193,8 @@ def _merged(parts: Iterable[S]) -> S:
     return total
 
 
-def _read_only(array: NDArray[Any]) -> NDArray[Any]:
+def read_only(array: NDArray[Any]) -> NDArray[Any]:
+    """Return a view that cannot be written to."""
     view = array.view()
     view.flags.writeable = False
     return view

@@ -31,10 +31,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import lapack
 from scipy.special import log_softmax
 
-from ._lstsq import _real, check_non_negative, choose_solver
-from ._solvers import EPS, SUMMATION, _back_substitute, _column_norms, _sorted_qr
+from ._dense import EPS, back_substitute, column_norms, sorted_qr
+from ._lstsq import check_non_negative, choose_solver, real
+from ._solvers import SUMMATION
 from .accumulate import centred
-from .blocks import _read_only
+from .blocks import read_only
 
 __all__ = ["RidgePath", "accuracy", "alphas", "choose_alpha", "log_loss", "squared_error"]
 
@@ -114,10 +115,10 @@ class RidgePath:
         RidgePath
         """
         M, right, weights = _checked("A", A, B, weight)
-        centre, X, Y = centred(_read_only(M), _read_only(right), weights, bias)
+        centre, X, Y = centred(read_only(M), read_only(right), weights, bias)
         if bias:
             scale = np.sqrt(centre.weight) * np.abs(centre.A)
-            X[:, _column_norms(X) <= EPS * (len(scale) + SUMMATION) * scale] = 0.0
+            X[:, column_norms(X) <= EPS * (len(scale) + SUMMATION) * scale] = 0.0
         t = _constant(weights, bias)
         Q, eigenvalues, V, how = _factorised(_off(t, X) if bias else X)
         U = _lifted(t, Q) if bias else Q
@@ -346,8 +347,8 @@ class _Block:
         sigma, T, z = self._beside
         root = np.sqrt(share)[:, None]
         F = np.vstack([np.diag(sigma), root * (self.R[:, int(self.path.bias) :].T @ T)])
-        Q, R = _sorted_qr(F)
-        return np.asarray(T @ _back_substitute(R, Q.T @ np.vstack([z, root * self.path._Z])))
+        Q, R = sorted_qr(F)
+        return np.asarray(T @ back_substitute(R, Q.T @ np.vstack([z, root * self.path._Z])))
 
 
 def _less_than_one(R: Array, M: Array) -> Array | None:
@@ -400,13 +401,13 @@ def _through_gram(A: Array) -> tuple[Array, Array, Array] | None:
 def _checked(
     name: str, A: ArrayLike, B: ArrayLike, weight: ArrayLike | None
 ) -> tuple[Array, Array, Array]:
-    M, right = _real(name, A, (2,)), _real("B", B, (2,))
+    M, right = real(name, A, (2,)), real("B", B, (2,))
     if not 0 < len(M) == len(right):
         raise ValueError(
             f"{name} and B must have as many rows, and at least one, but have {len(M)} and "
             f"{len(right)}."
         )
-    weights = np.ones(len(M)) if weight is None else _real("weight", weight, (1,))
+    weights = np.ones(len(M)) if weight is None else real("weight", weight, (1,))
     if len(weights) != len(M) or not (weights > 0.0).all():
         raise ValueError(
             f"weight must hold a positive number for each of the {len(M)} rows: leave out rows of "

@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 from scipy.linalg import svd
 
+from ._dense import normal_solver
 from ._lstsq import choose_solver
-from ._solvers import normal_solver
 from .activations import Activation, Array, Function
 from .blocks import block_slices, chunk_slices, dense, in_order
 
@@ -60,7 +60,7 @@ def _through_gram(V: Array) -> Function | None:
     """Return the map from B to ``B V^+``, or None if V is too near to singular."""
     tall = V.shape[0] >= V.shape[1]
     with np.errstate(over="ignore", invalid="ignore"):
-        solve_normal = normal_solver(V.T @ V if tall else V @ V.T, PINV_RCOND)
+        solve_normal = normal_solver((V.T @ V if tall else V @ V.T).T, PINV_RCOND)
     if solve_normal is None:
         return None
 

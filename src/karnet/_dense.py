@@ -1,0 +1,133 @@
+"""Dense factorisations of small matrices, and when they may be trusted.
+
+All of them are SciPy's LAPACK and BLAS: NumPy's is another, and each waits for the other's threads.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import blas, lapack
+from scipy.linalg import svd as scipy_svd
+
+__all__ = [
+    "EPS",
+    "ESTIMATE",
+    "MODERATE",
+    "Normal",
+    "back_substitute",
+    "cholesky",
+    "column_norms",
+    "largest_first",
+    "moderate",
+    "normal_solver",
+    "sorted_qr",
+    "svd",
+    "triangular_rcond",
+]
+
+Array = NDArray[np.float64]
+
+EPS = float(np.finfo(np.float64).eps)
+# Reciprocal condition of a Gram matrix (the square of that of A) from which on it may be trusted.
+TRUSTED = 1e-12
+# The same times the root of the number of columns, from which on (a condition of A of about 3)
+# normal equations lose less than half a digit.
+EXACT = 1e-1
+# Values between 1 / this and this may be squared and multiplied freely.
+MODERATE = 1e75
+# LAPACK's condition estimates are exact up to about this factor.
+ESTIMATE = 10.0
+
+
+@dataclass(frozen=True)
+class Normal:
+    """A Cholesky factor of normal equations ``K W = M``, and whether its solutions need no more."""
+
+    L: Array
+    exact: bool
+
+    def __call__(self, M: Array) -> Array:
+        """Return ``K^-1 M``."""
+        return np.asarray(lapack.dpotrs(self.L, M)[0])
+
+
+def normal_solver(K: Array, rcond: float) -> Normal | None:
+    """Return the map from M to ``K^-1 M``, or None if it cannot be trusted.
+
+    Only the upper triangle of K is read; columns in one piece save a copy.
+    """
+    L, reciprocal_condition = cholesky(K)
+    if not reciprocal_condition >= max(TRUSTED, (ESTIMATE * rcond) ** 2):
+        return None
+    return Normal(L, bool(reciprocal_condition >= EXACT / np.sqrt(len(K))))
+
+
+def cholesky(K: Array) -> tuple[Array, float]:
+    """Return the factor of K by Cholesky and the reciprocal condition of K, 0 if there is none."""
+    if not K.size:
+        return K, 0.0
+    L, info = lapack.dpotrf(K, clean=0)
+    if info != 0:
+        return L, 0.0
+    # Of the upper triangle alone, the larger of both norms is at least half of that of K.
+    norm = max(lapack.dlange("1", K), lapack.dlange("I", K))
+    return L, float(lapack.dpocon(L, norm)[0])
+
+
+def moderate(*arrays: Array) -> bool:
+    """Return whether all values may be squared and multiplied without under- or overflow."""
+    sizes = [np.abs(array).max(initial=0.0) for array in arrays]
+    return all(size == 0.0 or 1.0 / MODERATE < size < MODERATE for size in sizes)
+
+
+def svd(A: Array) -> tuple[Array, Array, Array]:
+    """Return U, s and V' of A; NaN if that is not finite."""
+    if not np.isfinite(A).all():
+        return np.full((len(A), 1), np.nan), np.ones(1), np.full((1, A.shape[1]), np.nan)
+    U, s, Vt = scipy_svd(A, full_matrices=False, check_finite=False)
+    return U, s, Vt
+
+
+def sorted_qr(M: Array) -> tuple[Array, Array]:
+    """Return Q and R of M; of rows very different in size, none loses its digits to others."""
+    order = largest_first(M)
+    Q = np.empty((len(M), min(M.shape)))
+    Q[order], R = np.linalg.qr(M[order])
+    return Q, R
+
+
+def largest_first(M: Array) -> NDArray[np.intp]:
+    """Return the order of rows from the one with the largest value on."""
+    return np.argsort(-np.abs(M).max(axis=1, initial=0.0), kind="stable")
+
+
+def back_substitute(R: Array, Z: Array, transposed: bool = False) -> Array:
+    """Return the solution of ``R W = Z``, or of ``R' W = Z``, for an upper triangle R."""
+    if not Z.size:
+        return Z
+    # LAPACK's trtrs would start threads for three columns.
+    return np.asarray(blas.dtrsm(1.0, R, Z, trans_a=int(transposed)))
+
+
+def triangular_rcond(R: Array) -> float:
+    """Return the reciprocal condition of an upper triangle R, as LAPACK estimates it."""
+    if not R.size:
+        return 1.0
+    # R is its own LU factorisation.
+    return float(lapack.dgecon(R, lapack.dlange("1", R))[0])
+
+
+def column_norms(A: Array) -> Array:
+    """Return the Euclidean norms of the columns, without overflow; 1 for a column of zeros."""
+    squares = np.einsum("ij,ij->j", A, A)
+    least, most = np.minimum.reduce(squares, initial=1.0), np.maximum.reduce(squares, initial=1.0)
+    if least > 1.0 / MODERATE and most < MODERATE:
+        return np.asarray(np.sqrt(squares))
+    peak = np.abs(A).max(axis=0, initial=0.0)
+    peak[peak == 0.0] = 1.0
+    norms = peak * np.sqrt(np.sum((A / peak) ** 2, axis=0))
+    norms[norms == 0.0] = 1.0
+    return np.asarray(norms)
