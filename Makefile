@@ -63,3 +63,27 @@ benchmarks/.venv312/.made: pyproject.toml
 	  { benchmarks/.venv312/bin/python $(PIP_INSTALL) --editable . gfdl || \
 	    echo "gfdl cannot be installed: the tables will say so."; } && \
 	  touch $@; fi
+
+XRFM := benchmarks/.venv-xrfm/bin/python
+# xRFM takes any torch: this one has been tried.
+TORCH ?= torch==2.13.0
+
+.PHONY: quality
+
+quality: benchmarks/.venv/.quality benchmarks/.venv312/.quality benchmarks/.venv-xrfm/.made ## accuracy beside peers, hours; goes on where it was
+	$(BENCH) -m benchmarks.quality
+
+benchmarks/.venv/.quality: benchmarks/.venv/.made
+	$(BENCH) $(PIP_INSTALL) scikit-posthocs
+	touch $@
+
+benchmarks/.venv312/.quality: benchmarks/.venv312/.made
+	@if [ -x benchmarks/.venv312/bin/python ]; then \
+	  benchmarks/.venv312/bin/python $(PIP_INSTALL) --editable '.[paper]' && touch $@; fi
+
+benchmarks/.venv-xrfm/.made: pyproject.toml
+	$(PYTHON) -m venv benchmarks/.venv-xrfm
+	@{ $(XRFM) $(PIP_INSTALL) '$(TORCH)' && $(XRFM) $(PIP_INSTALL) xrfm; } || \
+	  echo "xrfm cannot be installed: the tables will say so."
+	$(XRFM) $(PIP_INSTALL) --editable '.[paper]'
+	touch $@

@@ -6,6 +6,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from karnet import KARClassifier, KARRegressor
 
+INFINITE = {"hidden_layer_sizes": (float("inf"),), "hidden": "random", "activation": "relu"}
+
 ESTIMATORS = [
     KARClassifier(),
     KARRegressor(),
@@ -14,6 +16,11 @@ ESTIMATORS = [
     KARClassifier((20, 10), alpha=1e-3, direct_links=True),
     KARRegressor((20,), activation="tanh", direct_links=True, n_sweeps=2),
     KARRegressor((50,), hidden="random", direct_links=True, activation="relu", alpha=1e-3),
+    KARClassifier((10,), hidden="metric"),
+    KARRegressor((20,), hidden="metric", activation="tanh", alpha=1e-3),
+    # Without a ridge it fits every row, whatever the weight of its class.
+    KARClassifier(**INFINITE, alpha=1e-2),
+    KARRegressor(**INFINITE),
 ]
 
 

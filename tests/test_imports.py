@@ -23,16 +23,34 @@ FLOORS = [
     "_solvers",
     "_lstsq",
     "loo",
+    "kernels",
+    "_loo_blocks",
+    "_views",
+    "_members",
+    "_sensitivity",
+    "_search",
+    "_average",
+    "_intervals",
     "network",
     "learner",
+    "_metric",
+    "_infinite",
     "_validation",
+    "_docs",
     "_base",
     "estimators",
+    "selection",
     "datasets",
     "paper",
     "cli",
 ]
-KNOW_SCIKIT_LEARN_S_BASE = {"_validation.py", "_base.py", "estimators.py", "baseline.py"}
+KNOW_SCIKIT_LEARN_S_BASE = {
+    "_validation.py",
+    "_base.py",
+    "estimators.py",
+    "selection.py",
+    "baseline.py",
+}
 # joblib and threadpoolctl come with scikit-learn.
 CORE = {"numpy", "scipy", "sklearn", "joblib", "threadpoolctl", "karnet"}
 # Extras that a module may use, and that everything else works without.

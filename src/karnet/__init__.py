@@ -2,6 +2,14 @@
 
 from ._lstsq import Solution, lstsq
 from .estimators import KARClassifier, KARRegressor
+from .selection import KARClassifierCV, KARRegressorCV
 
-__all__ = ["KARClassifier", "KARRegressor", "Solution", "lstsq"]
+__all__ = [
+    "KARClassifier",
+    "KARClassifierCV",
+    "KARRegressor",
+    "KARRegressorCV",
+    "Solution",
+    "lstsq",
+]
 __version__ = "0.1.0"

@@ -11,7 +11,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from . import _validation as validation
+from ._infinite import ProductsWith, infinite_layers, learn_in_dual
 from ._lstsq import check_non_negative, check_rcond, check_solver
+from ._metric import learn_by_metric
 from ._threads import one_thread_if_narrow
 from .activations import Activation, Array, Function, resolve_activation, through_exp
 from .blocks import Rows
@@ -22,13 +24,20 @@ __all__ = ["AnyActivation", "KARNetwork"]
 
 AnyActivation = str | Activation | tuple[Function, Function]
 
+# What one kind of network has and another has not.
+LEARNED = (
+    *("coefs_", "intercepts_"),
+    *("metric_", "feature_importances_"),
+    *("X_fit_", "dual_coef_", "intercept_"),
+)
+
 
 class KARNetwork(BaseEstimator):
     """What classifier and regressor share: the parameters and the network they describe."""
 
     def __init__(
         self,
-        hidden_layer_sizes: Sequence[int] = (100,),
+        hidden_layer_sizes: Sequence[float] = (100,),
         *,
         activation: AnyActivation = "logit",
         output_activation: AnyActivation | None = None,
@@ -37,6 +46,7 @@ class KARNetwork(BaseEstimator):
         rcond: float | None = None,
         solver: str = "auto",
         n_sweeps: int = 1,
+        n_rounds: int = 2,
         fit_intercept: bool = True,
         direct_links: bool = False,
         init: str | Sequence[ArrayLike] = "normal",
@@ -50,6 +60,7 @@ class KARNetwork(BaseEstimator):
         self.rcond = rcond
         self.solver = solver
         self.n_sweeps = n_sweeps
+        self.n_rounds = n_rounds
         self.fit_intercept = fit_intercept
         self.direct_links = direct_links
         self.init = init
@@ -61,30 +72,58 @@ class KARNetwork(BaseEstimator):
         return tags
 
     def _plan(self, default_output: Activation | None) -> tuple[Plan, tuple[int, ...]]:
-        """Return what the parameters ask for; `default_output` None stands for the hidden f."""
-        sizes = validation.check_sizes(self.hidden_layer_sizes)
-        hidden = validation.check_one_of("hidden", self.hidden, ("pullback", "random"))
+        """Return what the parameters ask for; `default_output` None stands for the hidden f.
+
+        Infinitely wide layers have no sizes: the plan has their kernel.
+        """
+        depth = validation.infinite_depth(self.hidden_layer_sizes)
+        sizes = () if depth else validation.check_sizes(self.hidden_layer_sizes)
+        n_layers = depth or len(sizes)
         f = resolve_activation(self.activation)
-        if sizes and hidden == "pullback":
-            validation.check_invertible("activation", f, "use hidden='random'")
+        hidden = self._hidden(f, n_layers)
         n_sweeps = validation.check_positive_integer("n_sweeps", self.n_sweeps)
-        if n_sweeps > 1 and hidden == "random":
-            raise ValueError(f"n_sweeps={n_sweeps} needs hidden='pullback': random layers stay.")
-        output, input_map = self._output_activation(f, default_output, bool(sizes)), None
+        if n_sweeps > 1 and hidden != "pullback":
+            raise ValueError(f"n_sweeps={n_sweeps} needs hidden='pullback': others solve once.")
+        output, input_map = self._output_activation(f, default_output, n_layers > 0), None
         if not output.invertible:
             input_map, output = through_exp(output)
+        direct_links = validation.check_flag("direct_links", self.direct_links)
         plan = Plan(
-            activations=(f,) * len(sizes) + (output,),
+            activations=(f,) * n_layers + (output,),
             hidden=hidden,
             alpha=check_non_negative("alpha", self.alpha),
             solver=check_solver(self.solver),
             rcond=check_rcond(self.rcond),
             n_sweeps=n_sweeps,
+            n_rounds=validation.check_positive_integer("n_rounds", self.n_rounds),
             fit_intercept=validation.check_flag("fit_intercept", self.fit_intercept),
-            direct_links=validation.check_flag("direct_links", self.direct_links),
+            direct_links=direct_links,
             input_map=input_map,
+            kernel=infinite_layers(f, depth, self.init, direct_links) if depth else None,
         )
         return plan, sizes
+
+    def _hidden(self, f: Activation, n_layers: int) -> str:
+        """Return how hidden layers are learned, if their activation and number allow for it."""
+        known = ("pullback", "random", "metric")
+        hidden = validation.check_one_of("hidden", self.hidden, known)
+        if self._infinite and hidden != "random":
+            raise ValueError(
+                f"hidden={hidden!r} needs finite hidden_layer_sizes: infinitely wide layers have "
+                "no weights to learn, use hidden='random'."
+            )
+        if hidden == "metric":
+            validation.check_differentiable("activation", f)
+            if not n_layers:
+                raise ValueError("hidden='metric' needs a hidden layer: hidden_layer_sizes is ().")
+        if hidden == "pullback" and n_layers:
+            validation.check_invertible("activation", f, "use hidden='random'")
+        return hidden
+
+    @property
+    def _infinite(self) -> bool:
+        """Whether hidden layers are infinitely wide, so that there are no weights."""
+        return validation.infinite_depth(self.hidden_layer_sizes) > 0
 
     def _output_activation(
         self, f: Activation, default: Activation | None, has_hidden: bool
@@ -101,41 +140,63 @@ class KARNetwork(BaseEstimator):
 
     def _draw(self, plan: Plan, sizes: tuple[int, ...], d: int, q: int) -> list[Layer]:
         """Return the layers learning starts from: those above the first, or all below the last."""
-        widths, activations = (d, *sizes), plan.activations[:-1]
+        widths, activations = (d, *sizes), plan.activations[: len(sizes)]
         biases = [True] * len(sizes)
         if sizes and plan.hidden == "pullback":
             widths, activations = (*sizes, q), plan.activations[1:]
             biases[-1] = plan.fit_intercept
         shapes = [(widths[k] + bias, widths[k + 1]) for k, bias in enumerate(biases)]
+        weights = self._initial_weights(shapes, biases)
         return [
             Layer(W[1:], W[0], f) if bias else Layer(W, np.zeros(W.shape[1]), f)
-            for W, bias, f in zip(self._initial_weights(shapes), biases, activations, strict=True)
+            for W, bias, f in zip(weights, biases, activations, strict=True)
         ]
 
-    def _initial_weights(self, shapes: list[tuple[int, int]]) -> list[Array]:
+    def _initial_weights(self, shapes: list[tuple[int, int]], biases: list[bool]) -> list[Array]:
         rng = validation.check_generator(self.random_state)
         if not isinstance(self.init, str):
             return validation.check_given_weights(self.init, shapes)
-        if validation.check_one_of("init", self.init, ("normal", "uniform")) == "normal":
+        init = validation.check_one_of("init", self.init, ("normal", "uniform", "cauchy"))
+        if init == "normal":
             return [rng.standard_normal(shape) for shape in shapes]
-        return [rng.uniform(-1.0, 1.0, shape) for shape in shapes]
+        if init == "uniform":
+            return [rng.uniform(-1.0, 1.0, shape) for shape in shapes]
+        weights = [np.asarray(rng.standard_cauchy(shape)) for shape in shapes]
+        for W, bias in zip(weights, biases, strict=True):
+            W[: int(bias)] = rng.uniform(-np.pi, np.pi, (int(bias), W.shape[1]))
+        return weights
 
     def _fit_network(
         self, rows: Rows, plan: Plan, drawn: Sequence[Layer], Y: Array | None = None
     ) -> None:
+        for name in LEARNED:
+            self.__dict__.pop(name, None)
         widest = max(rows.X.shape[1], *(max(layer.V.shape) for layer in drawn), 1)
-        with one_thread_if_narrow(len(rows), widest):
-            network, self.layers_ = learn(rows, plan, drawn, Y)
-        self.coefs_ = [layer.V for layer in network.layers]
-        self.intercepts_ = [layer.w for layer in network.layers]
-        self.activations_ = [layer.f for layer in network.layers]
+        with one_thread_if_narrow(len(rows), len(rows) if plan.kernel else widest):
+            if plan.kernel is not None:
+                network, self.layers_ = learn_in_dual(rows, plan, Y)
+            elif plan.hidden == "metric":
+                best = learn_by_metric(rows, plan, drawn, Y)
+                network, self.layers_, self.metric_ = best.network, best.reports, best.metric
+                self.feature_importances_ = np.diag(self.metric_) / len(self.metric_)
+            else:
+                network, self.layers_ = learn(rows, plan, drawn, Y)
+        self.activations_ = list(plan.activations)
         self._direct_links, self._input_map = network.direct_links, network.input_map
+        if isinstance(network.input_map, ProductsWith):
+            (last,) = network.layers
+            self.X_fit_, self.dual_coef_, self.intercept_ = network.input_map.Z, last.V, last.w
+        else:
+            self.coefs_ = [layer.V for layer in network.layers]
+            self.intercepts_ = [layer.w for layer in network.layers]
 
     def _network(self) -> Network:
-        layers = zip(self.coefs_, self.intercepts_, self.activations_, strict=True)
-        return Network(
-            tuple(Layer(*layer) for layer in layers), self._direct_links, self._input_map
-        )
+        if isinstance(self._input_map, ProductsWith):
+            layers = [Layer(self.dual_coef_, self.intercept_, self.activations_[-1])]
+        else:
+            parts = zip(self.coefs_, self.intercepts_, self.activations_, strict=True)
+            layers = [Layer(*part) for part in parts]
+        return Network(tuple(layers), self._direct_links, self._input_map)
 
     def _inputs(self, X: Any) -> Any:
         check_is_fitted(self)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from .blocks import block_slices
 __all__ = [
     "as_real_array",
     "check_class_weight",
+    "check_differentiable",
     "check_flag",
     "check_generator",
     "check_given_weights",
@@ -26,10 +27,12 @@ __all__ = [
     "check_invertible",
     "check_labels",
     "check_one_of",
+    "check_positive",
     "check_positive_integer",
     "check_real_targets",
     "check_sizes",
     "check_weight",
+    "infinite_depth",
     "unchanged_on_failure",
     "without_zeros",
 ]
@@ -242,11 +245,32 @@ def check_sizes(sizes: Any) -> tuple[int, ...]:
     return tuple(int(size) for size in sizes)
 
 
+def infinite_depth(sizes: Any) -> int:
+    """Return the number of infinitely wide hidden layers; 0 if there are none but finite ones."""
+    widths = (
+        sizes if isinstance(sizes, (Sequence, np.ndarray)) and np.ndim(sizes) == 1 else (sizes,)
+    )
+    infinite = [isinstance(width, (float, np.floating)) and width == np.inf for width in widths]
+    if any(infinite) and not all(infinite):
+        raise ValueError(
+            f"hidden_layer_sizes={sizes!r} mixes finite and infinite widths: make all of them inf "
+            "or none."
+        )
+    return sum(infinite)
+
+
 def check_positive_integer(name: str, value: Any) -> int:
     """Return an integer of at least 1."""
     if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
         raise ValueError(f"{name}={value!r} must be an integer of at least 1.")
     return int(value)
+
+
+def check_positive(name: str, value: Any) -> float:
+    """Return a finite number above 0."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0.0 < float(value) < np.inf:
+        raise ValueError(f"{name}={value!r} must be a positive number.")
+    return float(value)
 
 
 def check_flag(name: str, value: Any) -> bool:
@@ -279,6 +303,15 @@ def check_invertible(name: str, f: Activation, remedy: str) -> None:
     if not f.invertible:
         invertible = ", ".join(key for key, each in ACTIVATIONS.items() if each.invertible)
         raise ValueError(f"{name}={f.name!r} has no inverse: {remedy} or one of {invertible}.")
+
+
+def check_differentiable(name: str, f: Activation) -> None:
+    """Raise an error if the sensitivity of f to its input is not known."""
+    if f.derivative is None:
+        raise ValueError(
+            f"{name}={f.name!r} has no derivative, which hidden='metric' needs: use "
+            "hidden='random' or an Activation that has one."
+        )
 
 
 def check_given_weights(init: Any, shapes: Sequence[tuple[int, int]]) -> list[Array]:

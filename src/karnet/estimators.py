@@ -13,6 +13,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 
 from . import _validation as validation
 from ._base import AnyActivation, KARNetwork
+from ._docs import documented
 from .activations import Activation, Array, resolve_activation
 from .blocks import Rows
 from .learner import Plan
@@ -24,6 +25,7 @@ __all__ = ["KARClassifier", "KARRegressor"]
 CLASS_MARGIN = 0.05
 
 
+@documented
 class KARClassifier(ClassifierMixin, KARNetwork):
     """Classifier that solves every layer of a neural network by minimum-norm least squares.
 
@@ -34,61 +36,17 @@ class KARClassifier(ClassifierMixin, KARNetwork):
 
     Parameters
     ----------
-    hidden_layer_sizes : tuple of int, default=(100,)
-        Units of each hidden layer; ``()`` for a single layer without hidden ones.
-    activation : str, Activation or pair of callables, default="logit"
-        The activation f of the hidden layers: a key of ``karnet.activations.ACTIVATIONS``, an
-        ``Activation``, or f and its inverse. Pull-back needs one that has an inverse.
-    output_activation : str, Activation or pair of callables, default=None
-        The activation of the output layer. None: that of the hidden layers, or the
-        identity if that has no inverse. It
-        needs an inverse, unless there is no hidden layer: then one without is
-        taken through the exponential (the paper's Theorem 1).
-    hidden : {"pullback", "random"}, default="pullback"
-        "pullback", the paper's algorithm, solves every hidden layer for a target pulled back from
-        the output. "random" leaves hidden layers as drawn and solves the output layer alone.
-    alpha : float, default=0.0
-        Ridge of every layer that is solved. With a ridge biases are free; without one they count in
-        the norm that is kept small, as in the paper.
-    rcond : float, default=None
-        Singular values at most this much times the largest count as zero, on centred columns
-        scaled to unit length. None: 1e-9 for a matrix that a pulled-back layer made, which is
-        numerically singular by nature, and machine precision for any other.
-    solver : {"auto", "cholesky", "qr", "svd"}, default="auto"
-        How least-squares problems are solved, see `karnet.lstsq`.
-    n_sweeps : int, default=1
-        How often pull-back and solves are gone through, each time with the weights just found; the
-        sweep with the smallest output residual is kept. The paper uses one.
-    fit_intercept : bool, default=True
-        Whether the output layer has a bias. Hidden layers always have.
-    direct_links : bool, default=False
-        Whether the input is joined to the last hidden layer, so that the output layer sees both.
-        Pull-back goes through the hidden units alone.
-    init : {"normal", "uniform"} or list of arrays, default="normal"
-        The weights learning starts from: standard normal, uniform on (-1, 1), or given, one array
-        per hidden layer with the bias as its first row. For pull-back they are those of the
-        second to the last layer (the last without its first row if ``fit_intercept=False``), for
-        random hidden layers those of the first to the last but one.
+    {parameters}
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, multiplied with those of the rows.
-    random_state : int, RandomState instance or None, default=None
-        What weights are drawn with.
+    {random_state}
 
     Attributes
     ----------
-    coefs_, intercepts_ : lists of arrays
-        Weights and bias of each layer, in the form of scikit-learn's ``MLPClassifier``.
-    activations_ : list of Activation
-        The activation of each layer.
-    layers_ : list of karnet.learner.Report
-        Of each layer: rank, solver used, residual, share of values outside the activation's domain,
-        and of targets outside that of its inverse.
+    {attributes}
     classes_ : ndarray
         The classes, sorted.
-    n_features_in_ : int
-        Number of features seen during `fit`.
-    feature_names_in_ : ndarray of str
-        Their names, if all are strings.
+    {features}
 
     Notes
     -----
@@ -97,10 +55,11 @@ class KARClassifier(ClassifierMixin, KARNetwork):
 
     Class and sample weights act only as long as the network does not fit every row exactly.
 
+    {notes}
+
     References
     ----------
-    K.-A. Toh, Z. Lin, Z. Li, B. Oh and L. Sun, "Gradient-Free Learning Based on the Kernel and the
-    Range Space", 2018.
+    {references}
 
     Examples
     --------
@@ -116,7 +75,7 @@ class KARClassifier(ClassifierMixin, KARNetwork):
 
     def __init__(
         self,
-        hidden_layer_sizes: Sequence[int] = (100,),
+        hidden_layer_sizes: Sequence[float] = (100,),
         *,
         activation: AnyActivation = "logit",
         output_activation: AnyActivation | None = None,
@@ -125,6 +84,7 @@ class KARClassifier(ClassifierMixin, KARNetwork):
         rcond: float | None = None,
         solver: str = "auto",
         n_sweeps: int = 1,
+        n_rounds: int = 2,
         fit_intercept: bool = True,
         direct_links: bool = False,
         init: str | Sequence[ArrayLike] = "normal",
@@ -140,6 +100,7 @@ class KARClassifier(ClassifierMixin, KARNetwork):
             rcond=rcond,
             solver=solver,
             n_sweeps=n_sweeps,
+            n_rounds=n_rounds,
             fit_intercept=fit_intercept,
             direct_links=direct_links,
             init=init,
@@ -244,6 +205,7 @@ class KARClassifier(ClassifierMixin, KARNetwork):
         return np.asarray(expit(2.0 * np.column_stack([-decision, decision])))
 
 
+@documented
 class KARRegressor(RegressorMixin, KARNetwork):
     """Regressor that solves every layer of a neural network by minimum-norm least squares.
 
@@ -254,56 +216,13 @@ class KARRegressor(RegressorMixin, KARNetwork):
 
     Parameters
     ----------
-    hidden_layer_sizes : tuple of int, default=(100,)
-        Units of each hidden layer; ``()`` for a single layer without hidden ones.
-    activation : str, Activation or pair of callables, default="logit"
-        The activation f of the hidden layers: a key of ``karnet.activations.ACTIVATIONS``, an
-        ``Activation``, or f and its inverse. Pull-back needs one that has an inverse.
-    output_activation : str, Activation or pair of callables, default=None
-        The activation of the output layer. None: the identity. It
-        needs an inverse, unless there is no hidden layer: then one without is
-        taken through the exponential (the paper's Theorem 1).
-    hidden : {"pullback", "random"}, default="pullback"
-        "pullback", the paper's algorithm, solves every hidden layer for a target pulled back from
-        the output. "random" leaves hidden layers as drawn and solves the output layer alone.
-    alpha : float, default=0.0
-        Ridge of every layer that is solved. With a ridge biases are free; without one they count in
-        the norm that is kept small, as in the paper.
-    rcond : float, default=None
-        Singular values at most this much times the largest count as zero, on centred columns
-        scaled to unit length. None: 1e-9 for a matrix that a pulled-back layer made, which is
-        numerically singular by nature, and machine precision for any other.
-    solver : {"auto", "cholesky", "qr", "svd"}, default="auto"
-        How least-squares problems are solved, see `karnet.lstsq`.
-    n_sweeps : int, default=1
-        How often pull-back and solves are gone through, each time with the weights just found; the
-        sweep with the smallest output residual is kept. The paper uses one.
-    fit_intercept : bool, default=True
-        Whether the output layer has a bias. Hidden layers always have.
-    direct_links : bool, default=False
-        Whether the input is joined to the last hidden layer, so that the output layer sees both.
-        Pull-back goes through the hidden units alone.
-    init : {"normal", "uniform"} or list of arrays, default="normal"
-        The weights learning starts from: standard normal, uniform on (-1, 1), or given, one array
-        per hidden layer with the bias as its first row. For pull-back they are those of the
-        second to the last layer (the last without its first row if ``fit_intercept=False``), for
-        random hidden layers those of the first to the last but one.
-    random_state : int, RandomState instance or None, default=None
-        What weights are drawn with.
+    {parameters}
+    {random_state}
 
     Attributes
     ----------
-    coefs_, intercepts_ : lists of arrays
-        Weights and bias of each layer, in the form of scikit-learn's ``MLPRegressor``.
-    activations_ : list of Activation
-        The activation of each layer.
-    layers_ : list of karnet.learner.Report
-        Of each layer: rank, solver used, residual, share of values outside the activation's domain,
-        and of targets outside that of its inverse.
-    n_features_in_ : int
-        Number of features seen during `fit`.
-    feature_names_in_ : ndarray of str
-        Their names, if all are strings.
+    {attributes}
+    {features}
 
     Notes
     -----
@@ -316,10 +235,11 @@ class KARRegressor(RegressorMixin, KARNetwork):
 
     Sample weights act only as long as the network does not fit every row exactly.
 
+    {notes}
+
     References
     ----------
-    K.-A. Toh, Z. Lin, Z. Li, B. Oh and L. Sun, "Gradient-Free Learning Based on the Kernel and the
-    Range Space", 2018.
+    {references}
 
     Examples
     --------
@@ -335,7 +255,7 @@ class KARRegressor(RegressorMixin, KARNetwork):
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         # A few random units need not explain anything: they promise a fit only when wide.
-        tags.regressor_tags.poor_score = self.hidden == "random"
+        tags.regressor_tags.poor_score = self.hidden != "pullback"
         return tags
 
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:

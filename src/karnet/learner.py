@@ -21,7 +21,7 @@ from .activations import Activation, Array, Function
 from .blocks import Rows
 from .network import Layer, Network, forward_through, pull_back
 
-__all__ = ["Plan", "Report", "indicator", "learn"]
+__all__ = ["Plan", "Report", "Task", "indicator", "learn", "output_task", "seen_by_output"]
 
 # Cut-off of a matrix made by a pulled-back layer, which is numerically singular by nature: its
 # pre-activation has rank q for q classes, and hardly more for q outputs. At machine precision its
@@ -39,8 +39,9 @@ class Plan:
     ----------
     activations : tuple of Activation
         f_1 ... f_n.
-    hidden : {"pullback", "random"}
-        Whether hidden layers are solved for pulled-back targets or stay as drawn.
+    hidden : {"pullback", "random", "metric"}
+        Whether hidden layers are solved for pulled-back targets, stay as drawn, or are redrawn with
+        an input metric (in `karnet._metric`).
     alpha, solver, rcond
         As in `lstsq`, for every layer that is solved; ``rcond=None`` cuts matrices made by a
         pulled-back layer at `PULLED_BACK_RCOND`, all others at machine precision.
@@ -52,6 +53,11 @@ class Plan:
         As in `Network`.
     centre : array of shape (q,), optional
         Taken from the target phi_n(Y) before the output layer is solved, and given to its bias.
+    n_rounds : int
+        How often hidden weights are redrawn with an input metric.
+    kernel : callable, optional
+        The product of the outputs of infinitely wide hidden layers for two sets of rows; with it
+        the output layer is solved in the dual (in `karnet._infinite`).
     """
 
     activations: tuple[Activation, ...]
@@ -64,6 +70,8 @@ class Plan:
     direct_links: bool = False
     input_map: Function | None = None
     centre: Array | None = None
+    n_rounds: int = 2
+    kernel: Callable[[Array, Array], Array] | None = None
 
 
 @dataclass(frozen=True)
@@ -75,7 +83,8 @@ class Report:
     rank : int or None
         Numerical rank of A_k, its column of ones included; None if the layer stayed as drawn.
     solver : str
-        The least-squares solver that was really used; "random" if the layer stayed as drawn.
+        The least-squares solver that was really used, "eigh" for a layer above infinitely wide
+        ones; "random" if the layer stayed as drawn, "metric" if that was times an input metric.
     residual : float or None
         ``||A_k W_k - B_k|| / ||B_k||``, rows weighted; None if the layer stayed as drawn.
     outside : float
@@ -90,6 +99,13 @@ class Report:
     residual: float | None
     outside: float
     clipped: float = 0.0
+
+    @classmethod
+    def of(cls, rank: int, solver: str, tally: Array) -> Report:
+        """Return the report on a layer that was solved, from its `Task.tally` over all rows."""
+        error, target, outside, clipped, size = tally
+        residual = float(np.sqrt(error / (target or 1.0)))
+        return cls(rank, solver, residual, float(outside / size), float(clipped / size))
 
 
 Learned = tuple[Network, list[Report]]
@@ -158,7 +174,7 @@ def _learn_layer(
 
     The layers below are reported on too if they stay as drawn.
     """
-    task = _Task.of(plan, below, upper, Y)
+    task = Task.of(plan, len(below), upper, Y)
     wide = max(rows.y.shape[1:] if Y is None else Y.shape)
     watch: list[Array] | None = [] if plan.hidden == "random" else None
     # As wide as in prediction: in chunks of other heights products round differently.
@@ -189,7 +205,7 @@ def _learn_layer(
     if observed is None:
         observed = seen.reduce(partial(task.measure, layer), fine=True).value
     reports = _drawn_reports(watch, below)
-    return layer, [*reports, Report(solution.rank, solution.solver, *_shares(observed))]
+    return layer, [*reports, Report.of(solution.rank, solution.solver, observed)]
 
 
 def _unwatched(seen: Rows, plan: Plan, below: Sequence[Layer]) -> Rows:
@@ -209,14 +225,8 @@ def _drawn_reports(watch: list[Array] | None, below: Sequence[Layer]) -> list[Re
     return [Report(None, "random", None, share) for share in shares]
 
 
-def _shares(observed: Array) -> tuple[float, float, float]:
-    """Return residual, share outside the domain and share of clipped targets from their sums."""
-    error, target, outside, clipped, size = observed
-    return float(np.sqrt(error / (target or 1.0))), float(outside / size), float(clipped / size)
-
-
 @dataclass(frozen=True)
-class _Task:
+class Task:
     """The least-squares problem of one layer: its targets, and how its solution makes the layer.
 
     Attributes
@@ -241,10 +251,9 @@ class _Task:
     centre: Array | float
 
     @classmethod
-    def of(
-        cls, plan: Plan, below: Sequence[Layer], upper: Sequence[Layer], Y: Array | None
-    ) -> _Task:
-        f, output = plan.activations[len(below)], _is_output(plan, below)
+    def of(cls, plan: Plan, k: int, upper: Sequence[Layer], Y: Array | None) -> Task:
+        """Return the task of layer k, counted from 0, below the layers given."""
+        f, output = plan.activations[k], k == len(plan.activations) - 1
         return cls(
             f,
             upper,
@@ -254,26 +263,35 @@ class _Task:
         )
 
     def goals(self, y: NDArray[Any]) -> Goals:
+        """Return what the layer should give for some rows."""
         if self.distinct is None:
             return Goals.of(self.f, pull_back(y, self.upper))
         return self.distinct.take(y)
 
     def right_hand_side(self, y: NDArray[Any]) -> Array:
+        """Return what is solved for: the goals of some rows, or which of the few each row has."""
         if self.distinct is None:
             return self.goals(y).B - self.centre
         return indicator(y, len(self.distinct.B))
 
+    def in_goals(self, M: Array) -> Array:
+        """Return what is linear in the right-hand side as linear in the goals less the centre."""
+        return M if self.distinct is None else M @ (self.distinct.B - self.centre)
+
     def layer(self, coef: Array) -> Layer:
-        W = coef if self.distinct is None else coef @ (self.distinct.B - self.centre)
+        """Return the layer of a solution for the right-hand side."""
+        W = self.in_goals(coef)
         w = (W[0] if self.bias else np.zeros(W.shape[1])) + self.centre
         return Layer(W[int(self.bias) :], w, self.f)
 
     def measure(self, layer: Layer, a: Array, y: NDArray[Any], weight: Array | None) -> Sum:
+        """Return the tally of some rows that the layer sees as `a`."""
         return self._tally(layer.linear(a), self.goals(y), weight)
 
     def observe(self, fit: Array, E: Array, weight: Array | None) -> Sum:
+        """Return the tally of some rows from the fit of their right-hand side."""
         assert self.distinct is not None
-        Z = fit @ (self.distinct.B - self.centre) + self.centre
+        Z = self.in_goals(fit) + self.centre
         goals = Goals(E @ self.distinct.B, E @ self.distinct.clipped)
         return self._tally(Z, goals, weight)
 
@@ -308,6 +326,16 @@ def indicator(codes: NDArray[Any], q: int) -> Array:
     E = np.zeros((len(codes), q))
     E[np.arange(len(codes)), codes] = 1.0
     return E
+
+
+def output_task(plan: Plan, Y: Array | None) -> Task:
+    """Return the least-squares problem of the output layer."""
+    return Task.of(plan, len(plan.activations) - 1, (), Y)
+
+
+def seen_by_output(rows: Rows, plan: Plan, hidden: Sequence[Layer]) -> Rows:
+    """Return the rows as the output layer sees them, through the hidden layers and direct links."""
+    return _seen(rows, plan, hidden, None, *(max(layer.V.shape) for layer in hidden))
 
 
 def _is_output(plan: Plan, below: Sequence[Layer]) -> bool:

@@ -1,0 +1,1 @@
+"""How well karnet predicts, beside its peers, on the same folds of the same data sets."""

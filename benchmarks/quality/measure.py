@@ -1,0 +1,109 @@
+"""One fit: a contender learns all folds but one and is scored on that one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cache, lru_cache
+from importlib import metadata
+from math import nan
+from numbers import Real
+from time import perf_counter, process_time
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.metrics import log_loss, r2_score, root_mean_squared_error
+
+from ..machine import describe_versions
+from .data import Kind, Problem, arrays, load
+from .peers import CONTENDERS, Contender
+from .store import Key, Result
+
+__all__ = ["measure", "why_absent"]
+
+Array = NDArray[Any]
+cached = lru_cache(maxsize=2)(load)
+
+
+def why_absent(name: str) -> str:
+    """Return why a contender cannot be made here; empty text if it can."""
+    contender = CONTENDERS[name]
+    try:
+        contender.classifier(np.arange(20) % 2, 0)
+        contender.regressor(np.arange(20.0), 0)
+    except ImportError as error:
+        return error.msg.partition(" (")[0]  # and not where it was looked for
+    return ""
+
+
+def measure(key: Key) -> Result:
+    """Return what a contender comes to on one fold, or the error that it failed with."""
+    contender, problem = CONTENDERS[key.contender], cached(key.dataset)
+    _warm_up(contender, problem.kind)
+    part = problem.split(key.repeat)[key.fold]
+    X, X_test = arrays(problem.inputs[part.train], problem.inputs[part.test])
+    y, y_test = problem.y[part.train], problem.y[part.test]
+    found: dict[str, Any] = {"n_train": len(y), "n_test": len(y_test)}
+    try:
+        estimator = _make(contender, problem.kind)(y, 1000 * key.repeat + key.fold)
+        estimator, found["fit_wall"], found["fit_cpu"] = _timed(lambda: estimator.fit(X, y))
+        answer, found["predict_wall"], found["predict_cpu"] = _timed(
+            lambda: estimator.predict(X_test)
+        )
+        found |= _scores(problem, estimator, answer, X_test, y_test)
+        found["best_score"] = _best_score(estimator)
+    except Exception as error:  # whatever a contender fails with is its result
+        found["error"] = f"{type(error).__name__}: {error}".splitlines()[0]
+    return Result(*key, problem.kind, versions=_versions(contender), **found)
+
+
+@cache
+def _warm_up(contender: Contender, kind: Kind) -> None:
+    """Fit a few made-up rows, once: the first fit in a process also loads what it needs."""
+    X = np.random.default_rng(0).random((40, 3))
+    y = (X[:, 0] > 0.5).astype(int) if kind == "classification" else X[:, 0]
+    with suppress(Exception):  # it will be heard of again
+        _make(contender, kind)(y, 0).fit(X, y)
+
+
+def _best_score(estimator: Any) -> float:
+    """Return what an estimator expects of itself; LightGBM keeps something else under the name."""
+    score = getattr(estimator, "best_score_", nan)
+    return float(score) if isinstance(score, Real) else nan
+
+
+def _make(contender: Contender, kind: Kind) -> Callable[[Array, int], Any]:
+    return contender.classifier if kind == "classification" else contender.regressor
+
+
+def _timed(call: Callable[[], Any]) -> tuple[Any, float, float]:
+    """Return what a call returns, and the seconds it took: wall, then CPU."""
+    cpu, wall = process_time(), perf_counter()
+    answer = call()
+    return answer, perf_counter() - wall, process_time() - cpu
+
+
+def _scores(
+    problem: Problem, estimator: Any, answer: Array, X: Array, y: Array
+) -> dict[str, float]:
+    if problem.kind == "regression":
+        return {"rmse": root_mean_squared_error(y, answer), "r2": r2_score(y, answer)}
+    scores = {"accuracy": float(np.mean(answer == y))}
+    if not hasattr(estimator, "predict_proba"):
+        return scores
+    # A class that no training row has gets no probability.
+    P = np.zeros((len(y), problem.n_classes))
+    P[:, estimator.classes_] = estimator.predict_proba(X)
+    indicator = np.eye(problem.n_classes)[y]
+    return scores | {
+        "log_loss": float(log_loss(y, P, labels=np.arange(problem.n_classes))),
+        "brier": float(np.mean(np.sum((P - indicator) ** 2, axis=1))),
+    }
+
+
+def _versions(contender: Contender) -> str:
+    described = str(describe_versions())
+    if f"{contender.package} " in described:
+        return described
+    return f"{described}, {contender.package} {metadata.version(contender.package)}"

@@ -1,0 +1,144 @@
+"""Results of single fits in one SQLite file that several runs may write to at the same time."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass, fields
+from math import nan
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+__all__ = ["Key", "Result", "Store"]
+
+
+class Key(NamedTuple):
+    """What tells one fit from another: who, on what, in which repeat, with which fold held out."""
+
+    contender: str
+    dataset: str
+    repeat: int
+    fold: int
+
+
+@dataclass(frozen=True)
+class Result:
+    """A contender fitted to all folds but one and scored on that one.
+
+    Attributes
+    ----------
+    contender, dataset : str
+        Which method, on which data set.
+    repeat, fold : int
+        Which repeat, and which fold is held out.
+    kind : {"classification", "regression"}
+        What was to be predicted.
+    n_train, n_test : int
+        Rows to learn from, and rows held out.
+    accuracy, log_loss, brier : float
+        Of a classifier, on the rows held out; the last two NaN without probabilities. The Brier
+        score is the squared distance from the class indicator.
+    rmse, r2 : float
+        Of a regressor, on the rows held out.
+    fit_wall, fit_cpu, predict_wall, predict_cpu : float
+        Seconds, on one thread; the choice of parameters is part of a fit.
+    best_score : float
+        What the estimator itself expects, its `best_score_`; NaN if it says nothing.
+    versions : str
+        Of Python and of all packages that matter.
+    error : str
+        Why there are no numbers; empty if there are.
+    """
+
+    contender: str
+    dataset: str
+    repeat: int
+    fold: int
+    kind: str
+    n_train: int = 0
+    n_test: int = 0
+    accuracy: float = nan
+    log_loss: float = nan
+    brier: float = nan
+    rmse: float = nan
+    r2: float = nan
+    fit_wall: float = nan
+    fit_cpu: float = nan
+    predict_wall: float = nan
+    predict_cpu: float = nan
+    best_score: float = nan
+    versions: str = ""
+    error: str = ""
+
+    @property
+    def key(self) -> Key:
+        """Return what tells this fit from every other."""
+        return Key(self.contender, self.dataset, self.repeat, self.fold)
+
+
+COLUMNS = tuple(field.name for field in fields(Result))
+KEYS = ", ".join(Key._fields)
+
+
+class Store:
+    """A file of results; each is either there, whole and once, or not at all.
+
+    Parameters
+    ----------
+    path : Path
+        The file; made, with its folder, if it does not exist.
+    """
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._connection = sqlite3.connect(path, timeout=60.0)
+        self._connection.execute("PRAGMA journal_mode = WAL")
+        with self._connection as db:
+            db.execute(
+                f"CREATE TABLE IF NOT EXISTS results ({', '.join(COLUMNS)}, PRIMARY KEY ({KEYS}))"
+            )
+            db.execute("CREATE TABLE IF NOT EXISTS absent (name TEXT PRIMARY KEY, reason TEXT)")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._connection.close()
+
+    def add(self, result: Result) -> None:
+        """Keep a result; one that is there already stays as it is."""
+        marks = ", ".join("?" * len(COLUMNS))
+        with self._connection as db:
+            db.execute(f"INSERT OR IGNORE INTO results VALUES ({marks})", astuple(result))
+
+    def forget(self, keys: Sequence[Key], errors_only: bool) -> None:
+        """Remove the results with these keys, or those of them that are errors."""
+        where = " AND ".join(f"{name} = ?" for name in Key._fields)
+        also = " AND error != ''" if errors_only else ""
+        with self._connection as db:
+            db.executemany(f"DELETE FROM results WHERE {where}{also}", keys)
+
+    def keys(self) -> set[Key]:
+        """Return the keys of all results that are there."""
+        return {Key(*row) for row in self._connection.execute(f"SELECT {KEYS} FROM results")}
+
+    def results(self) -> list[Result]:
+        """Return all results, in the order of their keys."""
+        rows = self._connection.execute(f"SELECT {', '.join(COLUMNS)} FROM results ORDER BY {KEYS}")
+        return [Result(*map(_value, row)) for row in rows]
+
+    def note_absent(self, name: str, reason: str) -> None:
+        """Keep why a contender or a data set cannot take part; an empty reason: it can."""
+        with self._connection as db:
+            db.execute("DELETE FROM absent WHERE name = ?", (name,))
+            if reason:
+                db.execute("INSERT INTO absent VALUES (?, ?)", (name, reason))
+
+    def absent(self) -> dict[str, str]:
+        """Return why contenders and data sets cannot take part, by name."""
+        return dict(self._connection.execute("SELECT name, reason FROM absent ORDER BY name"))
+
+
+def _value(cell: Any) -> Any:
+    """Return what was stored; SQLite keeps NaN as NULL."""
+    return nan if cell is None else cell

@@ -1,0 +1,382 @@
+"""One member of an average: a layer of units around given rows, its ridge chosen by leave-one-out.
+
+A member answers ``b + K(x, Z) D``, K the kernel of an infinitely wide layer. With all rows as
+centres Z it is that layer itself, solved in the dual. With some of them it is a layer of finite
+width, whose products tend to the same kernel (the Nystroem features ``K(x, Z) L'^-1``, with
+``K(Z, Z) = L L'``): its Gram matrix is a sum over blocks of rows, so rows need not fit in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import blas, lapack
+
+from ._views import View
+from .accumulate import Gram
+from .blocks import Rows, block_slices, in_order
+from .kernels import KERNELS, Kernel
+from .loo import RidgePath, squared_error
+
+__all__ = [
+    "Landmarks",
+    "Member",
+    "Shape",
+    "SplitMean",
+    "Splits",
+    "Targets",
+    "fit_all",
+    "fit_some",
+    "left_out_error",
+    "solved",
+    "typical_distance",
+]
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
+# The rows left out together, one array after the other; None leaves out one row at a time.
+Splits = Sequence[Indices] | None
+
+# What is added to K(Z, Z), of which nothing is left of the least eigenvalues otherwise.
+JITTER = 1e-9
+# Ridges of a kernel matrix as a share of its largest eigenvalue: below there are no digits left.
+LEAST = 1e-9
+# Ridges tried where rows are many, as multiples of the best for a sample of them, and how many rows
+# say which is the best.
+AROUND, N_SAMPLED = np.logspace(-1.5, 1.0, 6), 1000
+# By how much of the least error that of a larger ridge may be above it.
+NEAR = 0.0
+# The least of a row's own weight that can be told from rounding after its leverage is taken off.
+LEAST_LEFT = 1e-6
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What is to be chosen: a view of the inputs, a kernel, and its scale or depth.
+
+    The scale is in units of the typical distance between rows. `rounds` tells how often the view
+    was stretched by the metric of a member learned before.
+    """
+
+    view: str
+    kernel: str
+    scale: float = 1.0
+    depth: int = 1
+    rounds: int = 0
+
+
+@dataclass(frozen=True)
+class Member:
+    """A fitted member.
+
+    Attributes
+    ----------
+    shape : Shape
+        What it is made of.
+    view : View
+        What inputs go through first.
+    scale : float
+        The scale of the kernel in units of the view.
+    X_fit_ : ndarray of shape (h, p)
+        The centres Z, as the view shows them.
+    dual_coef_ : ndarray of shape (h, q)
+        D.
+    intercept_ : ndarray of shape (q,)
+        b.
+    alpha_ : float
+        The ridge.
+    error : float
+        The squared error of `left_out`.
+    left_out : ndarray of shape (m, q)
+        For every row what the member answers that was learned without it.
+    path : RidgePath or None
+        All ridge solutions, if all rows are centres.
+    """
+
+    shape: Shape
+    view: View
+    scale: float
+    X_fit_: Array
+    dual_coef_: Array
+    intercept_: Array
+    alpha_: float
+    error: float
+    left_out: Array
+    path: RidgePath | None = None
+
+    @property
+    def kernel(self) -> Kernel:
+        """The kernel."""
+        return KERNELS[self.shape.kernel]
+
+    @property
+    def activation(self) -> str:
+        """The activation of the hidden units."""
+        return "cos" if self.kernel.scaled else "relu"
+
+    @property
+    def hidden_layer_sizes(self) -> tuple[float, ...]:
+        """The number of units of each hidden layer."""
+        if self.path is not None:
+            return (np.inf,) * self.shape.depth
+        return (len(self.X_fit_),)
+
+    def hidden(self, X: Array) -> Array:
+        """Return K(x, Z)."""
+        return self.kernel(self.view(X), self.X_fit_, self.scale, self.shape.depth)
+
+    def __call__(self, X: Array) -> Array:
+        """Return what the member answers, block by block."""
+        answer = np.empty((len(X), len(self.intercept_)))
+
+        def of_block(rows: slice) -> None:
+            answer[rows] = self.hidden(X[rows]) @ self.dual_coef_ + self.intercept_
+
+        for _ in in_order(of_block, block_slices(len(X), len(self.X_fit_))):
+            pass
+        return answer
+
+    def forgotten(self) -> Member:
+        """Return the member without what only its making needed."""
+        return replace(self, path=None, left_out=np.empty((0, len(self.intercept_))))
+
+
+def typical_distance(D: Array, weight: Array) -> float:
+    """Return the mean distance between two rows, of all copies; 1 if all rows are equal."""
+    return float(weight @ D @ weight / weight.sum() ** 2) or 1.0
+
+
+@dataclass(frozen=True)
+class Targets:
+    """What members are to answer, and how they are judged.
+
+    Attributes
+    ----------
+    Y : ndarray of shape (m, q)
+        The targets.
+    weight : ndarray of shape (m,)
+        The weights of the rows.
+    ridges : ndarray
+        The ridges to choose from, as shares of the mean eigenvalue.
+    splits : list of ndarray of int, or None
+        The rows left out together; None leaves out one row at a time.
+    """
+
+    Y: Array
+    weight: Array
+    ridges: Array
+    splits: Splits = None
+
+    def of(self, rows: Indices) -> Targets:
+        """Return those of some rows, which are judged one at a time."""
+        return Targets(self.Y[rows], self.weight[rows], self.ridges)
+
+
+def fit_all(shape: Shape, view: View, A: Array, G: Array, targets: Targets) -> Member:
+    """Return the member with all rows as centres.
+
+    Parameters
+    ----------
+    shape, view
+        What it is made of.
+    A : ndarray of shape (m, p)
+        The rows as the view shows them.
+    G : ndarray of shape (m, m)
+        Distances or products of these, as the kernel's `geometry` gives them.
+    targets : Targets
+        The targets.
+
+    Returns
+    -------
+    Member
+        With the ridge of the least error.
+    """
+    Y, weight = targets.Y, targets.weight
+    kernel = KERNELS[shape.kernel]
+    scale = shape.scale * typical_distance(G, weight) if kernel.scaled else 1.0
+    K = kernel.profile(G, scale, shape.depth)
+    path = RidgePath.of_kernel(K, Y, weight)
+    eigenvalues = path.eigenvalues if len(path.eigenvalues) else np.ones(1)
+    alphas = np.maximum(targets.ridges * eigenvalues.mean(), LEAST * eigenvalues.max())
+    tried = list(_left_out(path, alphas, targets.splits))
+    errors = [left_out_error(Y, left_out, weight) for left_out in tried]
+    best = smoothest(errors)
+    error, alpha, left_out = errors[best], float(alphas[best]), tried[best]
+    b, D = path.dual_coef(alpha)
+    return Member(shape, view, scale, A, D, b, alpha, error, left_out, path)
+
+
+def smoothest(errors: Sequence[float]) -> int:
+    """Return the place of the last of rising ridges whose error is near the least."""
+    return int(np.flatnonzero(errors <= (1.0 + NEAR) * np.nanmin(errors))[-1])
+
+
+def solved(shape: Shape, view: View, A: Array, targets: Targets, alpha: float) -> Member:
+    """Return the member with all rows as centres and a given ridge, not judged."""
+    kernel, weight = KERNELS[shape.kernel], targets.weight
+    G = kernel.geometry(A, A)
+    scale = shape.scale * typical_distance(G, weight) if kernel.scaled else 1.0
+    K = kernel.profile(G, scale, shape.depth)
+    K[np.diag_indices(len(K))] += alpha / weight
+    L, _ = lapack.dpotrf(K.T, clean=0, overwrite_a=1)
+    C = lapack.dpotrs(L, np.hstack([np.ones((len(K), 1)), targets.Y]))[0]
+    # With a bias, the coefficients of the rows sum to zero.
+    b = C[:, 1:].sum(axis=0) / C[:, 0].sum()
+    D = C[:, 1:] - np.outer(C[:, 0], b)
+    return Member(shape, view, scale, A, D, b, alpha, np.nan, np.empty((0, len(b))))
+
+
+def _left_out(path: RidgePath, alphas: Array, splits: Splits) -> Iterator[Array]:
+    if splits is None:
+        return path.loo_path(alphas)
+    mean = SplitMean((len(alphas), *path.B.shape))
+    for rows, found in zip(splits, path.kfold_path(alphas, splits), strict=True):
+        mean.add(rows, found)
+    return iter(mean.value)
+
+
+class SplitMean:
+    """The mean of what several splits say of a row; NaN for a row that none leaves out."""
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self._total, self._count = np.zeros(shape), np.zeros(shape[-2])
+
+    def add(self, rows: Indices, found: Array) -> None:
+        """Add what is said of some rows."""
+        self._total[..., rows, :] += found
+        self._count[rows] += 1.0
+
+    @property
+    def value(self) -> Array:
+        """The mean."""
+        with np.errstate(invalid="ignore"):
+            return self._total / self._count[:, None]
+
+
+def left_out_error(Y: Array, left_out: Array, weight: Array) -> float:
+    """Return the squared error over all rows that were left out at some time."""
+    seen = ~np.isnan(left_out[:, 0])
+    if not seen.any():
+        return np.inf
+    return squared_error(Y[seen], left_out[seen], weight[seen])
+
+
+@dataclass(frozen=True)
+class Landmarks:
+    """A hidden layer with some rows as centres, and the Gram matrix of what it shows of all rows.
+
+    Attributes
+    ----------
+    blank : Member
+        Centres and all that `Member.hidden` needs.
+    rows : Rows
+        All rows, as the layer shows them.
+    gram : Gram
+        Of the Nystroem features ``K(x, Z) L'^-1``.
+    L : ndarray of shape (h, h)
+        The factor, as an upper triangle L'.
+    """
+
+    blank: Member
+    rows: Rows
+    gram: Gram
+    L: Array
+
+    @classmethod
+    def of(cls, blank: Member, rows: Rows) -> Landmarks:
+        """Go through all rows once."""
+        Z = blank.X_fit_
+        KZ = blank.kernel(Z, Z, blank.scale, blank.shape.depth)
+        KZ[np.diag_indices(len(Z))] += JITTER * len(Z)
+        L, _ = lapack.dpotrf(KZ.T, clean=1)
+        shown = rows.map(blank.hidden, len(Z))
+        gram = shown.reduce(partial(Gram.of, bias=True))
+        half = blas.dtrsm(1.0, L, gram.AA.T, trans_a=1)
+        AA = blas.dtrsm(1.0, L, half.T, trans_a=1)
+        AB = blas.dtrsm(1.0, L, gram.AB, trans_a=1)
+        return cls(blank, shown, replace(gram, AA=AA, AB=AB), L)
+
+    def solve(self, alpha: float, gram: Gram | None = None) -> tuple[Array, Array]:
+        """Return the factor R of ``A'A + alpha = R'R`` and the coefficients of the features."""
+        gram = gram or self.gram
+        AA = np.array(gram.AA, order="F")
+        AA[np.diag_indices(len(AA))] += alpha
+        R, info = lapack.dpotrf(AA, clean=0, overwrite_a=1)
+        # A ridge too small for the digits that the Gram matrix has left is no solution.
+        W = lapack.dpotrs(R, gram.AB)[0] if info == 0 else np.full_like(gram.AB, np.inf)
+        return R, np.asarray(W)
+
+    def coef(self, alpha: float) -> tuple[Array, Array, Array]:
+        """Return b, D, and the triangle S with which ``(k - mean) S^-1`` measures leverage."""
+        R, W = self.solve(alpha)
+        D = blas.dtrsm(1.0, self.L, W)
+        b = self.gram.centre.B - self.gram.centre.A @ D
+        return b, D, blas.dtrmm(1.0, R, self.L)
+
+    def left_out(self, alpha: float, rows: Rows) -> Array:
+        """Return for some rows what is answered that was learned without one copy of them."""
+        b, D, S = self.coef(alpha)
+        total = self.gram.centre.weight
+
+        def of_block(k: Array, y: Array, weight: Array | None) -> _Joined:
+            copy = 1.0 if weight is None else np.minimum(weight, 1.0)
+            error = y - b - k @ D
+            p = blas.dtrsm(1.0, S, (k - self.gram.centre.A).T, trans_a=1, overwrite_b=1)
+            left = 1.0 - copy * (1.0 / total + np.einsum("ij,ij->j", p, p))
+            return _Joined([y - error / np.maximum(left, LEAST_LEFT)[:, None]])
+
+        return np.concatenate(rows.reduce(of_block).parts)
+
+
+@dataclass(frozen=True)
+class _Joined:
+    """Arrays of rows, one after the other."""
+
+    parts: list[Array]
+
+    def merge(self, other: _Joined, /) -> _Joined:
+        return _Joined([*self.parts, *other.parts])
+
+
+def fit_some(blank: Member, X: Array, targets: Targets) -> Member:
+    """Return the member with given centres, learned from all rows, block by block.
+
+    Of some ridges around that of the blank member, the one with the least error of a sample of rows
+    is taken.
+    """
+    rows = Rows(X, targets.Y, targets.weight)
+    layer = Landmarks.of(blank, rows)
+    alphas = blank.alpha_ * AROUND
+    if targets.splits is None:
+        some = layer.rows.every(max(len(rows) // N_SAMPLED, 1))
+        errors = [_error(some, layer.left_out(alpha, some)) for alpha in alphas]
+        alpha = float(alphas[smoothest(errors)])
+        found = layer.left_out(alpha, layer.rows)
+    else:
+        folds = _kfold(blank, rows, alphas, targets.splits)
+        best = smoothest([_error(rows, each) for each in folds])
+        alpha, found = float(alphas[best]), folds[best]
+    b, D, _ = layer.coef(alpha)
+    error = _error(rows, found)
+    return replace(blank, dual_coef_=D, intercept_=b, alpha_=alpha, error=error, left_out=found)
+
+
+def _error(rows: Rows, left_out: Array) -> float:
+    weight = np.ones(len(rows)) if rows.weight is None else rows.weight
+    return left_out_error(rows.y, left_out, weight)
+
+
+def _kfold(blank: Member, rows: Rows, alphas: Array, splits: Sequence[Indices]) -> Array:
+    mean = SplitMean((len(alphas), *rows.y.shape))
+    for split in splits:
+        kept = np.setdiff1d(np.arange(len(rows)), split)
+        weight = None if rows.weight is None else rows.weight[kept]
+        layer = Landmarks.of(blank, Rows(rows.X[kept], rows.y[kept], weight))
+        solutions = [layer.coef(alpha) for alpha in alphas]
+        hidden = blank.hidden(rows.X[split])
+        mean.add(split, np.array([hidden @ D + b for b, D, _ in solutions]))
+    return mean.value

@@ -1,0 +1,138 @@
+r"""Infinitely wide random layers: the product of their outputs, known in closed form.
+
+For hidden units ``f(x v + w)`` with weights drawn at random, the mean over units of ``f(x) f(z)``
+tends to a kernel K(x, z) as the layer grows wide, and least squares in the dual space needs nothing
+but K. Which kernel depends on the activation and on how weights are drawn:
+
+=============  ==================================================================================
+"laplace_l1"   cosines of independent Cauchy weights: ``exp(-sum_j |x_j - z_j| / s)``
+"laplace"      cosines of isotropic Cauchy weights: ``exp(-||x - z|| / s)``
+"matern"       cosines of Student weights, 3 degrees of freedom: ``(1 + a) exp(-a)``, ``a = sqrt(3)
+               ||x - z|| / s``
+"gaussian"     cosines of Gaussian weights: ``exp(-||x - z||^2 / (2 s^2))``
+"relu"         rectified units of Gaussian weights, `depth` layers: the arc-cosine kernel
+"tangent"      the same with all layers trained: the neural tangent kernel
+=============  ==================================================================================
+
+References
+----------
+A. Rahimi and B. Recht, "Random Features for Large-Scale Kernel Machines", 2007.
+Y. Cho and L. Saul, "Kernel Methods for Deep Learning", 2009.
+A. Jacot, F. Gabriel and C. Hongler, "Neural Tangent Kernel", 2018.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial.distance import cdist
+
+__all__ = ["KERNELS", "Kernel"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel of rows, in two steps: what scales and depths share, and the rest.
+
+    Attributes
+    ----------
+    name : str
+        Its key in `KERNELS`.
+    geometry : callable
+        From two sets of rows, m x d and k x d, to an m x k matrix of distances or products.
+    profile : callable
+        From that matrix, the scale and the depth to the kernel matrix.
+    scaled : bool
+        Whether the scale matters; otherwise the depth does.
+    """
+
+    name: str
+    geometry: Callable[[Array, Array], Array]
+    profile: Callable[[Array, float, int], Array]
+    scaled: bool
+
+    def __call__(self, X: Array, Z: Array, scale: float = 1.0, depth: int = 1) -> Array:
+        """Return the kernel matrix of two sets of rows."""
+        return self.profile(self.geometry(X, Z), scale, depth)
+
+
+def city_block(X: Array, Z: Array) -> Array:
+    """Return the sums of absolute differences."""
+    return _distances(X, Z, "cityblock")
+
+
+def euclidean(X: Array, Z: Array) -> Array:
+    """Return the Euclidean distances, exact for equal rows."""
+    return _distances(X, Z, "euclidean")
+
+
+def _distances(X: Array, Z: Array, metric: str) -> Array:
+    if not X.shape[1]:
+        return np.zeros((len(X), len(Z)))  # rows of nothing are equal
+    return np.asarray(cdist(X, Z, metric))
+
+
+def _laplace(D: Array, scale: float, depth: int) -> Array:
+    K = D / -scale
+    return np.asarray(np.exp(K, out=K))
+
+
+def _matern(D: Array, scale: float, depth: int) -> Array:
+    K = D * (np.sqrt(3.0) / scale)
+    return np.asarray((1.0 + K) * np.exp(-K))
+
+
+def _gaussian(D: Array, scale: float, depth: int) -> Array:
+    K = D / (np.sqrt(2.0) * scale)
+    K *= -K
+    return np.asarray(np.exp(K, out=K))
+
+
+def angles(X: Array, Z: Array) -> Array:
+    """Return the cosines of the angles between rows [1, x] and [1, z], rows of mean square 1."""
+    U, V = (_unit(np.hstack([np.ones((len(M), 1)), M])) for M in (X, Z))
+    return np.asarray(np.clip(U @ V.T, -1.0, 1.0))
+
+
+def _unit(M: Array) -> Array:
+    return np.asarray(M / np.linalg.norm(M, axis=1, keepdims=True))
+
+
+def _relu(C: Array, scale: float, depth: int) -> Array:
+    for _ in range(depth):
+        C = _arc_cosine(C)[0]
+    return C
+
+
+def _tangent(C: Array, scale: float, depth: int) -> Array:
+    K = C
+    for _ in range(depth):
+        C, slope = _arc_cosine(C)
+        K = C + K * slope
+    return np.asarray(K / (depth + 1.0))
+
+
+def _arc_cosine(C: Array) -> tuple[Array, Array]:
+    """Return the mean of ``f(u) f(v)`` and of ``f'(u) f'(v)`` for rectified f, 1 where C is 1."""
+    angle = np.arccos(C)
+    slope = 1.0 - angle / np.pi
+    value = np.sqrt(np.maximum(1.0 - C * C, 0.0)) / np.pi + C * slope
+    return np.minimum(value, 1.0), slope
+
+
+KERNELS: dict[str, Kernel] = {
+    kernel.name: kernel
+    for kernel in (
+        Kernel("laplace_l1", city_block, _laplace, scaled=True),
+        Kernel("laplace", euclidean, _laplace, scaled=True),
+        Kernel("matern", euclidean, _matern, scaled=True),
+        Kernel("gaussian", euclidean, _gaussian, scaled=True),
+        Kernel("relu", angles, _relu, scaled=False),
+        Kernel("tangent", angles, _tangent, scaled=False),
+    )
+}
