@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from karnet import KARClassifier, KARRegressor
+from karnet import KARClassifier, KARClassifierCV, KARRegressor, KARRegressorCV
 
 INFINITE = {"hidden_layer_sizes": (float("inf"),), "hidden": "random", "activation": "relu"}
 
@@ -21,6 +21,9 @@ ESTIMATORS = [
     # Without a ridge it fits every row, whatever the weight of its class.
     KARClassifier(**INFINITE, alpha=1e-2),
     KARRegressor(**INFINITE),
+    # With less, rows of hardly any weight rule where there are no others.
+    KARClassifierCV(alphas=[1e-3, 1e-2, 0.1, 1.0, 10.0], random_state=0),
+    KARRegressorCV(random_state=0),
 ]
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._members import Member, Targets, fit_all, fit_some
-from ._search import Search
+from ._search import Search, learned_again
 from ._sensitivity import input_metric
 from ._views import Stretched
 from .kernels import KERNELS
@@ -23,9 +23,11 @@ Indices = NDArray[np.intp]
 # Members whose error is at most this much above the least are averaged.
 MARGIN = 0.15
 # Most rows that the search for members sees, and how many folds judge those that labels shaped.
-SEARCHED, N_FOLDS = 800, 5
-# Most members of a table with more rows than the search sees.
-FEW = 3
+SEARCHED, N_FOLDS = 500, 5
+# Most members of a table with more rows than that.
+FEW = 2
+# Most rows that shape the hidden layers of longer tables; all others judge.
+SHAPING = 2000
 # Shares of the time there is after which no other step of the search is begun, if it sees all rows
 # and if it sees a sample.
 WHOLE, SAMPLE = 0.8, 0.4
@@ -129,13 +131,15 @@ def learn_average(
     search_until = start + limits.seconds * (WHOLE if whole else SAMPLE)
     tried = _first(Search(X[rows], seen, folds).members(), search_until)
     good = [member for member in tried if member.error <= (1.0 + MARGIN) * tried[0].error]
+    if not whole:
+        good = _of_each_kernel(good)[:FEW]
     members = good[: limits.n_members]
     honest = np.ones(len(X), dtype=bool)
     if not whole:
-        honest[rows] = False
+        more = _sample(strata, max(len(rows), min(len(X) // 2, SHAPING)), rng)
+        honest[rows] = honest[more] = False
+        members = [_shaped_by(member, X[more], targets.of(more)) for member in members]
         members = list(_from_all_rows(members, X, targets, limits, start, rng))
-    if not honest.any() or len(X) < 2 * len(rows):
-        honest[:] = True
     left_out = np.mean([member.left_out for member in members], axis=0)
     return Average(members, tried, left_out, honest)
 
@@ -151,6 +155,20 @@ def _first(steps: Iterator[list[Member]], until: float) -> list[Member]:
     return sorted(found, key=lambda member: member.error)
 
 
+def _shaped_by(member: Member, X: Array, targets: Targets) -> Member:
+    """Return a member whose metric, if it has one, is learned from the given rows."""
+    if member.before is None:
+        return member
+    view = member.view.view if isinstance(member.view, Stretched) else member.view
+    return learned_again(member, view(X), targets)[-1]
+
+
+def _of_each_kernel(members: list[Member]) -> list[Member]:
+    """Return the first member of each kernel: others of the same hardly differ."""
+    first = {member.shape.kernel: member for member in reversed(members)}
+    return [member for member in members if member is first[member.shape.kernel]]
+
+
 def _from_all_rows(
     members: Sequence[Member],
     X: Array,
@@ -162,7 +180,7 @@ def _from_all_rows(
     """Yield the members learned from all rows, at least one, as long as there is time."""
     some = rng.permutation(len(X))[: limits.width]
     before = perf_counter()
-    for k, member in enumerate(members[:FEW]):
+    for k, member in enumerate(members):
         now = perf_counter()
         if k and now + (now - before) / k > start + limits.seconds:
             return

@@ -48,8 +48,6 @@ LEAST = 1e-9
 # Ridges tried where rows are many, as multiples of the best for a sample of them, and how many rows
 # say which is the best.
 AROUND, N_SAMPLED = np.logspace(-1.5, 1.0, 6), 1000
-# By how much of the least error that of a larger ridge may be above it.
-NEAR = 0.0
 # The least of a row's own weight that can be told from rounding after its leverage is taken off.
 LEAST_LEFT = 1e-6
 
@@ -95,6 +93,8 @@ class Member:
         For every row what the member answers that was learned without it.
     path : RidgePath or None
         All ridge solutions, if all rows are centres.
+    before : Member or None
+        The member whose metric stretched the view.
     """
 
     shape: Shape
@@ -107,6 +107,7 @@ class Member:
     error: float
     left_out: Array
     path: RidgePath | None = None
+    before: Member | None = None
 
     @property
     def kernel(self) -> Kernel:
@@ -139,10 +140,6 @@ class Member:
         for _ in in_order(of_block, block_slices(len(X), len(self.X_fit_))):
             pass
         return answer
-
-    def forgotten(self) -> Member:
-        """Return the member without what only its making needed."""
-        return replace(self, path=None, left_out=np.empty((0, len(self.intercept_))))
 
 
 def typical_distance(D: Array, weight: Array) -> float:
@@ -211,8 +208,8 @@ def fit_all(shape: Shape, view: View, A: Array, G: Array, targets: Targets) -> M
 
 
 def smoothest(errors: Sequence[float]) -> int:
-    """Return the place of the last of rising ridges whose error is near the least."""
-    return int(np.flatnonzero(errors <= (1.0 + NEAR) * np.nanmin(errors))[-1])
+    """Return the place of the last of rising ridges that have the least error."""
+    return int(np.flatnonzero(errors == np.nanmin(errors))[-1])
 
 
 def solved(shape: Shape, view: View, A: Array, targets: Targets, alpha: float) -> Member:
@@ -311,25 +308,53 @@ class Landmarks:
         return R, np.asarray(W)
 
     def coef(self, alpha: float) -> tuple[Array, Array, Array]:
-        """Return b, D, and the triangle S with which ``(k - mean) S^-1`` measures leverage."""
+        """Return b, D, and the factor R of ``A'A + alpha``."""
         R, W = self.solve(alpha)
         D = blas.dtrsm(1.0, self.L, W)
-        b = self.gram.centre.B - self.gram.centre.A @ D
-        return b, D, blas.dtrmm(1.0, R, self.L)
+        return self.gram.centre.B - self.gram.centre.A @ D, D, R
 
-    def left_out(self, alpha: float, rows: Rows) -> Array:
-        """Return for some rows what is answered that was learned without one copy of them."""
-        b, D, S = self.coef(alpha)
-        total = self.gram.centre.weight
+    def features(self, k: Array) -> Array:
+        """Return the Nystroem features of rows of K(x, Z), less their means, as columns."""
+        return np.asarray(blas.dtrsm(1.0, self.L, (k - self.gram.centre.A).T, trans_a=1))
+
+    def left_out(self, alpha: float) -> Array:
+        """Return for every row what is answered that was learned without one copy of it."""
+        b, D, R = self.coef(alpha)
+        # One triangle instead of two for all rows.
+        both = b, D, blas.dtrmm(1.0, R, self.L)
 
         def of_block(k: Array, y: Array, weight: Array | None) -> _Joined:
-            copy = 1.0 if weight is None else np.minimum(weight, 1.0)
-            error = y - b - k @ D
-            p = blas.dtrsm(1.0, S, (k - self.gram.centre.A).T, trans_a=1, overwrite_b=1)
-            left = 1.0 - copy * (1.0 / total + np.einsum("ij,ij->j", p, p))
-            return _Joined([y - error / np.maximum(left, LEAST_LEFT)[:, None]])
+            return _Joined([self._left_out(both, k, (k - self.gram.centre.A).T, y, weight)])
 
-        return np.concatenate(rows.reduce(of_block).parts)
+        return np.concatenate(self.rows.reduce(of_block).parts)
+
+    def _left_out(
+        self,
+        solution: tuple[Array, Array, Array],
+        k: Array,
+        features: Array,
+        y: Array,
+        weight: Array | None,
+    ) -> Array:
+        b, D, R = solution
+        copy = 1.0 if weight is None else np.minimum(weight, 1.0)
+        p = blas.dtrsm(1.0, R, features, trans_a=1)
+        left = 1.0 - copy * (1.0 / self.gram.centre.weight + np.einsum("ij,ij->j", p, p))
+        return np.asarray(y - (y - b - k @ D) / np.maximum(left, LEAST_LEFT)[:, None])
+
+    def errors(self, alphas: Array) -> list[float]:
+        """Return the errors of a sample of rows, left out one at a time, for each ridge."""
+        some = self.rows.every(max(len(self.rows) // N_SAMPLED, 1))
+
+        def keep(k: Array, y: Array, weight: Array | None) -> _Joined:
+            return _Joined([np.array(k)])
+
+        k = np.concatenate(some.reduce(keep).parts)
+        features = self.features(k)
+        return [
+            _error(some, self._left_out(self.coef(alpha), k, features, some.y, some.weight))
+            for alpha in alphas
+        ]
 
 
 @dataclass(frozen=True)
@@ -352,10 +377,8 @@ def fit_some(blank: Member, X: Array, targets: Targets) -> Member:
     layer = Landmarks.of(blank, rows)
     alphas = blank.alpha_ * AROUND
     if targets.splits is None:
-        some = layer.rows.every(max(len(rows) // N_SAMPLED, 1))
-        errors = [_error(some, layer.left_out(alpha, some)) for alpha in alphas]
-        alpha = float(alphas[smoothest(errors)])
-        found = layer.left_out(alpha, layer.rows)
+        alpha = float(alphas[smoothest(layer.errors(alphas))])
+        found = layer.left_out(alpha)
     else:
         folds = _kfold(blank, rows, alphas, targets.splits)
         best = smoothest([_error(rows, each) for each in folds])

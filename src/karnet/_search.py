@@ -22,7 +22,7 @@ from ._views import Stretched, View, distinct_views, stretch
 from .blocks import in_order
 from .kernels import KERNELS
 
-__all__ = ["Search"]
+__all__ = ["Search", "learned_again"]
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -94,8 +94,7 @@ class Search:
 
         def of_fold(fold: Indices) -> tuple[Indices, Array]:
             kept = np.setdiff1d(np.arange(len(self.X)), fold)
-            A, targets = plain.X_fit_[kept], self.targets.of(kept)
-            learned = _again(rounds, plain.view, A, targets)
+            learned = learned_again(rounds[-1], plain.X_fit_[kept], self.targets.of(kept))
             return fold, np.array([member(self.X[fold]) for member in learned])
 
         for fold, answers in in_order(of_fold, list(self.folds)):
@@ -115,7 +114,7 @@ class Search:
         G = before.kernel.geometry(A, A)
         shapes = [replace(before.shape, scale=scale, rounds=k) for scale in SCALES_AFTER]
         found = in_order(lambda shape: fit_all(shape, view, A, G, self.targets), shapes)
-        return min(found, key=lambda member: member.error)
+        return replace(min(found, key=lambda member: member.error), before=before)
 
 
 def _stretched_view(member: Member, weight: Array) -> Stretched:
@@ -127,11 +126,27 @@ def _stretched_view(member: Member, weight: Array) -> Stretched:
     return Stretched(member.view.view, root * more if root.ndim == 1 else root @ more)
 
 
-def _again(rounds: list[Member], view: View, A: Array, targets: Targets) -> list[Member]:
-    """Return members of the same shapes and ridges, metrics too learned from the given rows."""
-    learned = [solved(rounds[0].shape, view, A, targets, rounds[0].alpha_)]
-    for member in rounds[1:]:
-        stretched = _stretched_view(learned[-1], targets.weight)
-        B = stretch(A, stretched.root)
-        learned.append(solved(member.shape, stretched, B, targets, member.alpha_))
-    return learned
+def learned_again(member: Member, A: Array, targets: Targets) -> list[Member]:
+    """Return a member and those before it, the first one first, learned again from other rows.
+
+    Shapes and ridges stay, metrics are learned from the given rows.
+
+    Parameters
+    ----------
+    member : Member
+        The member.
+    A : ndarray of shape (m, p)
+        The rows as its view shows them before that is stretched.
+    targets : Targets
+        What is to be answered for them.
+
+    Returns
+    -------
+    list of Member
+    """
+    if member.before is None:
+        return [solved(member.shape, member.view, A, targets, member.alpha_)]
+    learned = learned_again(member.before, A, targets)
+    view = _stretched_view(learned[-1], targets.weight)
+    B = stretch(A, view.root)
+    return [*learned, solved(member.shape, view, B, targets, member.alpha_)]

@@ -44,7 +44,7 @@ def root_of(M: Array) -> Array:
         return np.ones_like(M) if M.ndim == 1 else np.eye(len(M))
     if M.ndim == 1:
         root = np.sqrt(M / M.mean())
-        return np.maximum(root, LEAST_STRETCH * root.max())
+        return np.asarray(np.maximum(root, LEAST_STRETCH * root.max()))
     eigenvalues, V = np.linalg.eigh(M)
     roots = np.sqrt(np.maximum(eigenvalues, LEAST_STRETCH**2 * eigenvalues[-1]))
     return np.asarray((V * (roots / np.sqrt(np.mean(roots**2)))) @ V.T)
