@@ -29,6 +29,7 @@ FLOORS = [
     "_members",
     "_sensitivity",
     "_search",
+    "_budget",
     "_average",
     "_intervals",
     "network",

@@ -76,7 +76,8 @@ def test_left_out_is_what_a_refit_answers(shape):
 def test_with_all_rows_as_centres_finite_width_is_infinite_width(shape, monkeypatch):
     member = fitted(shape)
     alpha = member.alpha_
-    monkeypatch.setattr("karnet._members.AROUND", np.ones(1))
+    monkeypatch.setattr("karnet._members.COARSE", np.array([alpha]))
+    monkeypatch.setattr("karnet._members.FINE", 1.0)
     found = fit_some(replace(member, path=None), X, TARGETS)
     assert found.alpha_ == alpha
     np.testing.assert_allclose(found(X), member(X), atol=1e-4)

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from time import perf_counter
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ._members import Member, Targets, fit_all, fit_some
+from ._budget import Budget
+from ._members import Member, Targets, fit_some
 from ._search import Search, learned_again
 from ._sensitivity import input_metric
 from ._views import Stretched
-from .kernels import KERNELS
 
 __all__ = ["Average", "Limits", "learn_average"]
 
@@ -28,9 +28,6 @@ SEARCHED, N_FOLDS = 500, 5
 FEW = 2
 # Most rows that shape the hidden layers of longer tables; all others judge.
 SHAPING = 2000
-# Shares of the time there is after which no other step of the search is begun, if it sees all rows
-# and if it sees a sample.
-WHOLE, SAMPLE = 0.8, 0.4
 # Rows over which importances are taken.
 SAMPLED = 300
 
@@ -123,31 +120,37 @@ def learn_average(
     -------
     Average
     """
-    start = perf_counter()
-    rows = _sample(strata, min(SEARCHED, limits.width), rng)
+    budget = Budget(limits.seconds, perf_counter())
+    most = budget.rows_to_search(min(SEARCHED, limits.width))
+    shaping = _sample(strata, max(most, min(len(X) // 3, SHAPING)), rng)
+    rows = shaping[_sample(strata[shaping], most, rng)]
     whole = len(rows) == len(X)
     seen = targets if whole else targets.of(rows)
     folds = seen.splits or _folds(strata[rows], N_FOLDS, rng)
-    search_until = start + limits.seconds * (WHOLE if whole else SAMPLE)
-    tried = _first(Search(X[rows], seen, folds).members(), search_until)
+    tried = _found(Search(X[rows], seen, folds).members(), budget, whole)
     good = [member for member in tried if member.error <= (1.0 + MARGIN) * tried[0].error]
-    if not whole:
-        good = _of_each_kernel(good)[:FEW]
-    members = good[: limits.n_members]
     honest = np.ones(len(X), dtype=bool)
-    if not whole:
-        more = _sample(strata, max(len(rows), min(len(X) // 2, SHAPING)), rng)
-        honest[rows] = honest[more] = False
-        members = [_shaped_by(member, X[more], targets.of(more)) for member in members]
-        members = list(_from_all_rows(members, X, targets, limits, start, rng))
+    if whole:
+        members = good[: limits.n_members]
+    else:
+        few = _of_each_kernel(good)[: min(FEW, limits.n_members)]
+        h = budget.units(len(X), limits.width, len(few))
+        if len(X) <= h:
+            folds = targets.splits or _folds(strata, N_FOLDS, rng)
+            members = [Search(X, targets, folds).like(member) for member in few]
+        else:
+            honest[shaping] = False
+            few = [_shaped_by(member, X[shaping], targets.of(shaping)) for member in few]
+            centres = X[_sample(strata, h, rng)]
+            members = [_of_centres(member, centres, X, targets) for member in few]
     left_out = np.mean([member.left_out for member in members], axis=0)
     return Average(members, tried, left_out, honest)
 
 
-def _first(steps: Iterator[list[Member]], until: float) -> list[Member]:
-    """Return what the search found in the time there is, the best first."""
+def _found(steps: Iterator[list[Member]], budget: Budget, whole: bool) -> list[Member]:
+    """Return what the search finds in the time there is, the best first."""
     found = next(steps)
-    while perf_counter() < until:
+    while budget.searches(whole):
         more = next(steps, None)
         if more is None:
             break
@@ -169,27 +172,10 @@ def _of_each_kernel(members: list[Member]) -> list[Member]:
     return [member for member in members if member is first[member.shape.kernel]]
 
 
-def _from_all_rows(
-    members: Sequence[Member],
-    X: Array,
-    targets: Targets,
-    limits: Limits,
-    start: float,
-    rng: np.random.RandomState,
-) -> Iterator[Member]:
-    """Yield the members learned from all rows, at least one, as long as there is time."""
-    some = rng.permutation(len(X))[: limits.width]
-    before = perf_counter()
-    for k, member in enumerate(members):
-        now = perf_counter()
-        if k and now + (now - before) / k > start + limits.seconds:
-            return
-        if len(X) <= limits.width:
-            A = member.view(X)
-            G = KERNELS[member.shape.kernel].geometry(A, A)
-            yield fit_all(member.shape, member.view, A, G, targets)
-        else:
-            yield fit_some(replace(member, X_fit_=member.view(X[some]), path=None), X, targets)
+def _of_centres(member: Member, centres: Array, X: Array, targets: Targets) -> Member:
+    """Return a member with given rows as centres, learned from all rows."""
+    blank = replace(member, X_fit_=member.view(centres), path=None, before=None)
+    return fit_some(blank, X, targets)
 
 
 def _sample(strata: Indices, n: int, rng: np.random.RandomState) -> Indices:

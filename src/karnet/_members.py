@@ -45,9 +45,9 @@ Splits = Sequence[Indices] | None
 JITTER = 1e-9
 # Ridges of a kernel matrix as a share of its largest eigenvalue: below there are no digits left.
 LEAST = 1e-9
-# Ridges tried where rows are many, as multiples of the best for a sample of them, and how many rows
-# say which is the best.
-AROUND, N_SAMPLED = np.logspace(-1.5, 1.0, 6), 1000
+# Ridges tried where rows are many (a kernel of a row with itself is 1), steps between them tried
+# beside the best, and how many rows say which that is.
+COARSE, FINE, N_SAMPLED = np.logspace(-5, 1, 7), np.sqrt(10.0), 600
 # The least of a row's own weight that can be told from rounding after its leverage is taken off.
 LEAST_LEFT = 1e-6
 
@@ -125,6 +125,11 @@ class Member:
         if self.path is not None:
             return (np.inf,) * self.shape.depth
         return (len(self.X_fit_),)
+
+    @property
+    def rounds(self) -> list[Member]:
+        """The member and those before it, the first one first."""
+        return [*(self.before.rounds if self.before else []), self]
 
     def hidden(self, X: Array) -> Array:
         """Return K(x, Z)."""
@@ -292,8 +297,8 @@ class Landmarks:
         L, _ = lapack.dpotrf(KZ.T, clean=1)
         shown = rows.map(blank.hidden, len(Z))
         gram = shown.reduce(partial(Gram.of, bias=True))
-        half = blas.dtrsm(1.0, L, gram.AA.T, trans_a=1)
-        AA = blas.dtrsm(1.0, L, half.T, trans_a=1)
+        # Of a symmetric matrix the upper triangle is enough, here and for Cholesky.
+        AA, _ = lapack.dsygst(gram.AA.T, L)
         AB = blas.dtrsm(1.0, L, gram.AB, trans_a=1)
         return cls(blank, shown, replace(gram, AA=AA, AB=AB), L)
 
@@ -342,8 +347,8 @@ class Landmarks:
         left = 1.0 - copy * (1.0 / self.gram.centre.weight + np.einsum("ij,ij->j", p, p))
         return np.asarray(y - (y - b - k @ D) / np.maximum(left, LEAST_LEFT)[:, None])
 
-    def errors(self, alphas: Array) -> list[float]:
-        """Return the errors of a sample of rows, left out one at a time, for each ridge."""
+    def best_ridge(self) -> float:
+        """Return the ridge with the least error of a sample of rows, left out one at a time."""
         some = self.rows.every(max(len(self.rows) // N_SAMPLED, 1))
 
         def keep(k: Array, y: Array, weight: Array | None) -> _Joined:
@@ -351,10 +356,16 @@ class Landmarks:
 
         k = np.concatenate(some.reduce(keep).parts)
         features = self.features(k)
-        return [
-            _error(some, self._left_out(self.coef(alpha), k, features, some.y, some.weight))
-            for alpha in alphas
-        ]
+
+        def error(alpha: float) -> float:
+            found = self._left_out(self.coef(alpha), k, features, some.y, some.weight)
+            return _error(some, found)
+
+        errors = {float(alpha): error(alpha) for alpha in COARSE}
+        best = COARSE[smoothest(list(errors.values()))]
+        errors |= {float(alpha): error(alpha) for alpha in (best / FINE, best * FINE)}
+        alphas = np.sort(list(errors))
+        return float(alphas[smoothest([errors[alpha] for alpha in alphas])])
 
 
 @dataclass(frozen=True)
@@ -370,19 +381,17 @@ class _Joined:
 def fit_some(blank: Member, X: Array, targets: Targets) -> Member:
     """Return the member with given centres, learned from all rows, block by block.
 
-    Of some ridges around that of the blank member, the one with the least error of a sample of rows
-    is taken.
+    Of some ridges, the one with the least error of a sample of rows is taken.
     """
     rows = Rows(X, targets.Y, targets.weight)
     layer = Landmarks.of(blank, rows)
-    alphas = blank.alpha_ * AROUND
     if targets.splits is None:
-        alpha = float(alphas[smoothest(layer.errors(alphas))])
+        alpha = layer.best_ridge()
         found = layer.left_out(alpha)
     else:
-        folds = _kfold(blank, rows, alphas, targets.splits)
+        folds = _kfold(blank, rows, COARSE, targets.splits)
         best = smoothest([_error(rows, each) for each in folds])
-        alpha, found = float(alphas[best]), folds[best]
+        alpha, found = float(COARSE[best]), folds[best]
     b, D, _ = layer.coef(alpha)
     error = _error(rows, found)
     return replace(blank, dual_coef_=D, intercept_=b, alpha_=alpha, error=error, left_out=found)

@@ -85,11 +85,16 @@ class Search:
         found = in_order(lambda shape: fit_all(shape, view, A, G, self.targets), shapes)
         return min(found, key=lambda member: member.error)
 
-    def shaped(self, plain: Member) -> list[Member]:
-        """Return members like a plain one after each round of stretching, judged over the folds."""
+    def shaped(
+        self, plain: Member, scales: Sequence[Sequence[float]] = (SCALES_AFTER,) * N_ROUNDS
+    ) -> list[Member]:
+        """Return members like a plain one after each round of stretching, judged over the folds.
+
+        For each round there are some scales to choose from.
+        """
         rounds = [plain]
-        for k in range(1, N_ROUNDS + 1):
-            rounds.append(self._stretched(rounds[-1], k))
+        for of_round in scales:
+            rounds.append(self._stretched(rounds[-1], of_round))
         mean = SplitMean((len(rounds), *self.targets.Y.shape))
 
         def of_fold(fold: Indices) -> tuple[Indices, Array]:
@@ -107,12 +112,23 @@ class Search:
             for member, error, left_out in zip(rounds, errors, mean.value, strict=True)
         ][1:]
 
-    def _stretched(self, before: Member, k: int) -> Member:
+    def like(self, member: Member) -> Member:
+        """Return a member of the same view, shape and rounds, learned from these rows."""
+        first, *others = member.rounds
+        A = first.view(self.X)
+        G = first.kernel.geometry(A, A)
+        plain = fit_all(first.shape, first.view, A, G, self.targets)
+        if not others:
+            return plain
+        return self.shaped(plain, [(each.shape.scale,) for each in others])[-1]
+
+    def _stretched(self, before: Member, scales: Sequence[float]) -> Member:
         """Return the best member whose view the metric of another stretched."""
         view = _stretched_view(before, self.targets.weight)
         A = view(self.X)
         G = before.kernel.geometry(A, A)
-        shapes = [replace(before.shape, scale=scale, rounds=k) for scale in SCALES_AFTER]
+        k = before.shape.rounds + 1
+        shapes = [replace(before.shape, scale=scale, rounds=k) for scale in scales]
         found = in_order(lambda shape: fit_all(shape, view, A, G, self.targets), shapes)
         return replace(min(found, key=lambda member: member.error), before=before)
 

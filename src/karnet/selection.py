@@ -38,7 +38,7 @@ class KARNetworkCV(BaseEstimator):
         *,
         n_estimators: int = 8,
         alphas: ArrayLike | None = None,
-        width: int = 2000,
+        width: int = 1500,
         cv: Any = None,
         time_budget: float | None = None,
         random_state: Any = None,
@@ -149,7 +149,7 @@ class KARClassifierCV(ClassifierMixin, KARNetworkCV):
     alphas : array-like, default=None
         Ridges to choose from, as shares of the mean eigenvalue of the products of hidden layers.
         None: 17 from 1e-6 to 100.
-    width : int, default=2000
+    width : int, default=1500
         Up to so many rows hidden layers are infinitely wide, and learning costs the cube of the
         number of rows. Beyond, they have so many units.
     cv : int, splitter or iterable, default=None
@@ -198,7 +198,7 @@ class KARClassifierCV(ClassifierMixin, KARNetworkCV):
         *,
         n_estimators: int = 8,
         alphas: ArrayLike | None = None,
-        width: int = 2000,
+        width: int = 1500,
         cv: Any = None,
         class_weight: dict[Any, float] | str | None = None,
         time_budget: float | None = None,
@@ -332,7 +332,7 @@ class KARRegressorCV(RegressorMixin, KARNetworkCV):
     alphas : array-like, default=None
         Ridges to choose from, as shares of the mean eigenvalue of the products of hidden layers.
         None: 17 from 1e-6 to 100.
-    width : int, default=2000
+    width : int, default=1500
         Up to so many rows hidden layers are infinitely wide, and learning costs the cube of the
         number of rows. Beyond, they have so many units.
     cv : int, splitter or iterable, default=None
