@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from karnet import loo, lstsq
+from karnet import _ridge_factor, lstsq
 from karnet.loo import RidgePath, accuracy, alphas, choose_alpha, log_loss, squared_error
 
 from .reference import with_ones, with_spectrum
@@ -285,7 +285,7 @@ def test_large_and_well_conditioned_matrices_are_factorised_through_their_gram(
     B = rng.standard_normal((shape[0], 2))
     bad = RidgePath.of(far, B, bias=bias)
     gram = RidgePath.of(A, B, bias=bias)
-    monkeypatch.setattr(loo, "choose_solver", lambda m, n: "qr")
+    monkeypatch.setattr(_ridge_factor, "choose_solver", lambda m, n: "qr")
     plain = RidgePath.of(A, B, bias=bias)
     assert [p.factorisation for p in (bad, gram, plain)] == ["svd", "eigh", "svd"]
     splits = [np.arange(0, shape[0], 3), np.arange(5)]
@@ -376,3 +376,12 @@ def test_bad_input_gets_one_sentence(call, message):
         call()
     assert str(error.value).endswith(".")
     assert "\n" not in str(error.value)
+
+
+def test_doubt_bounds_the_price_of_a_mistake():
+    from karnet.loo import log_loss
+
+    certain, codes = np.array([[1.0, 0.0]]), np.array([1])
+    assert log_loss(codes, certain, 1e-3) == pytest.approx(1000.0)
+    assert log_loss(codes, certain, 1e-3, doubt=0.01) == pytest.approx(-np.log(0.005))
+    assert log_loss(codes, certain, doubt=0.0) == log_loss(codes, certain)

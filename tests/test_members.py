@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from karnet._intervals import jackknife_plus
-from karnet._members import LEAST, Member, Shape, Targets, fit_all, fit_some, solved
+from karnet._landmarks import fit_some
+from karnet._members import LEAST, Member, Shape, Targets, fit_all, solved
 from karnet._search import Search
 from karnet._sensitivity import input_metric, root_of
 from karnet._views import VIEWS
@@ -76,8 +77,8 @@ def test_left_out_is_what_a_refit_answers(shape):
 def test_with_all_rows_as_centres_finite_width_is_infinite_width(shape, monkeypatch):
     member = fitted(shape)
     alpha = member.alpha_
-    monkeypatch.setattr("karnet._members.COARSE", np.array([alpha]))
-    monkeypatch.setattr("karnet._members.FINE", 1.0)
+    monkeypatch.setattr("karnet._landmarks.COARSE", np.array([alpha]))
+    monkeypatch.setattr("karnet._landmarks.FINE", 1.0)
     found = fit_some(replace(member, path=None), X, TARGETS)
     assert found.alpha_ == alpha
     np.testing.assert_allclose(found(X), member(X), atol=1e-4)

@@ -13,7 +13,7 @@ from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from sklearn.preprocessing import minmax_scale
 
 from karnet import KARClassifier, KARRegressor, lstsq
-from karnet._solvers import CONSTANT, SUMMATION
+from karnet._problem import CONSTANT, SUMMATION
 from karnet.activations import ACTIVATIONS
 from karnet.blocks import Rows
 from karnet.learner import PULLED_BACK_RCOND, Plan, learn

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._budget import Budget
-from ._members import Member, Targets, fit_some
+from ._landmarks import fit_some
+from ._members import Member, Targets
 from ._search import Search, learned_again
 from ._sensitivity import input_metric
 from ._views import Stretched
@@ -173,8 +174,9 @@ def _of_each_kernel(members: list[Member]) -> list[Member]:
 
 
 def _of_centres(member: Member, centres: Array, X: Array, targets: Targets) -> Member:
-    """Return a member with given rows as centres, learned from all rows."""
-    blank = replace(member, X_fit_=member.view(centres), path=None, before=None)
+    """Return a member with given rows as centres, those that differ, learned from all rows."""
+    Z = np.unique(member.view(centres), axis=0)
+    blank = replace(member, X_fit_=Z, path=None, before=None)
     return fit_some(blank, X, targets)
 
 

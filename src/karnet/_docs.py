@@ -107,6 +107,37 @@ REFERENCES = """
 
     Y. Cho and L. Saul, "Kernel Methods for Deep Learning", 2009 (infinite width)."""
 
+CV_PARAMETERS = """
+    n_estimators : int, default=8
+        Most networks that are averaged; those much worse than the best are not.
+    alphas : array-like, default=None
+        Ridges to choose from, as shares of the mean eigenvalue of the products of hidden layers.
+        None: 17 from 1e-6 to 100.
+    width : int, default=1500
+        Up to so many rows hidden layers are infinitely wide, and learning costs the cube of the
+        number of rows. Beyond, they have so many units.
+    cv : int, splitter or iterable, default=None
+        What networks are judged by: None for leave-one-out, or as in scikit-learn."""
+
+CV_BUDGET = """
+    time_budget : float, default=None
+        Seconds that `fit` should take at most; less is tried where it is short.
+    random_state : int, RandomState instance or None, default=None
+        What folds, and samples of long tables, are drawn with."""
+
+CV_MEMBERS = """
+    estimators_ : list
+        The networks that are averaged, each with its `shape`, `alpha_`, `activation`,
+        `hidden_layer_sizes`, `dual_coef_`, `intercept_` and `X_fit_`."""
+
+CV_RESULTS = """
+    cv_results_ : dict of ndarray
+        What was tried, the best first: pandas makes a table of it."""
+
+CV_IMPORTANCES = """
+    feature_importances_ : ndarray of shape (n_features,)
+        The diagonal of the input metric: how strongly the answers change with each feature."""
+
 SHARED = {
     "{parameters}": PARAMETERS,
     "{random_state}": RANDOM_STATE,
@@ -114,6 +145,11 @@ SHARED = {
     "{features}": FEATURES,
     "{notes}": NOTES,
     "{references}": REFERENCES,
+    "{cv_parameters}": CV_PARAMETERS,
+    "{cv_budget}": CV_BUDGET,
+    "{cv_members}": CV_MEMBERS,
+    "{cv_results}": CV_RESULTS,
+    "{cv_importances}": CV_IMPORTANCES,
 }
 
 

@@ -13,7 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import LinAlgWarning
 
 from ._dense import EPS
-from ._solvers import DUAL, PRIMAL, Observe, Problem, Reduce, Sample
+from ._problem import Observe, Problem, Reduce, Sample
+from ._solvers import DUAL, PRIMAL
 from ._threads import one_thread_if_narrow
 from .blocks import Rows
 

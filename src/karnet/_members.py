@@ -2,36 +2,32 @@
 
 A member answers ``b + K(x, Z) D``, K the kernel of an infinitely wide layer. With all rows as
 centres Z it is that layer itself, solved in the dual. With some of them it is a layer of finite
-width, whose products tend to the same kernel (the Nystroem features ``K(x, Z) L'^-1``, with
-``K(Z, Z) = L L'``): its Gram matrix is a sum over blocks of rows, so rows need not fit in memory.
+width, which `karnet._landmarks` learns.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import blas, lapack
+from scipy.linalg import lapack
 
 from ._views import View
-from .accumulate import Gram
-from .blocks import Rows, block_slices, in_order
+from .blocks import block_slices, in_order
 from .kernels import KERNELS, Kernel
 from .loo import RidgePath, squared_error
 
 __all__ = [
-    "Landmarks",
     "Member",
     "Shape",
     "SplitMean",
     "Splits",
     "Targets",
     "fit_all",
-    "fit_some",
     "left_out_error",
+    "smoothest",
     "solved",
     "typical_distance",
 ]
@@ -41,15 +37,8 @@ Indices = NDArray[np.intp]
 # The rows left out together, one array after the other; None leaves out one row at a time.
 Splits = Sequence[Indices] | None
 
-# What is added to K(Z, Z), of which nothing is left of the least eigenvalues otherwise.
-JITTER = 1e-9
 # Ridges of a kernel matrix as a share of its largest eigenvalue: below there are no digits left.
 LEAST = 1e-9
-# Ridges tried where rows are many (a kernel of a row with itself is 1), steps between them tried
-# beside the best, and how many rows say which that is.
-COARSE, FINE, N_SAMPLED = np.logspace(-5, 1, 7), np.sqrt(10.0), 600
-# The least of a row's own weight that can be told from rounding after its leverage is taken off.
-LEAST_LEFT = 1e-6
 
 
 @dataclass(frozen=True)
@@ -265,150 +254,3 @@ def left_out_error(Y: Array, left_out: Array, weight: Array) -> float:
     if not seen.any():
         return np.inf
     return squared_error(Y[seen], left_out[seen], weight[seen])
-
-
-@dataclass(frozen=True)
-class Landmarks:
-    """A hidden layer with some rows as centres, and the Gram matrix of what it shows of all rows.
-
-    Attributes
-    ----------
-    blank : Member
-        Centres and all that `Member.hidden` needs.
-    rows : Rows
-        All rows, as the layer shows them.
-    gram : Gram
-        Of the Nystroem features ``K(x, Z) L'^-1``.
-    L : ndarray of shape (h, h)
-        The factor, as an upper triangle L'.
-    """
-
-    blank: Member
-    rows: Rows
-    gram: Gram
-    L: Array
-
-    @classmethod
-    def of(cls, blank: Member, rows: Rows) -> Landmarks:
-        """Go through all rows once."""
-        Z = blank.X_fit_
-        KZ = blank.kernel(Z, Z, blank.scale, blank.shape.depth)
-        KZ[np.diag_indices(len(Z))] += JITTER * len(Z)
-        L, _ = lapack.dpotrf(KZ.T, clean=1)
-        shown = rows.map(blank.hidden, len(Z))
-        gram = shown.reduce(partial(Gram.of, bias=True))
-        # Of a symmetric matrix the upper triangle is enough, here and for Cholesky.
-        AA, _ = lapack.dsygst(gram.AA.T, L)
-        AB = blas.dtrsm(1.0, L, gram.AB, trans_a=1)
-        return cls(blank, shown, replace(gram, AA=AA, AB=AB), L)
-
-    def solve(self, alpha: float, gram: Gram | None = None) -> tuple[Array, Array]:
-        """Return the factor R of ``A'A + alpha = R'R`` and the coefficients of the features."""
-        gram = gram or self.gram
-        AA = np.array(gram.AA, order="F")
-        AA[np.diag_indices(len(AA))] += alpha
-        R, info = lapack.dpotrf(AA, clean=0, overwrite_a=1)
-        # A ridge too small for the digits that the Gram matrix has left is no solution.
-        W = lapack.dpotrs(R, gram.AB)[0] if info == 0 else np.full_like(gram.AB, np.inf)
-        return R, np.asarray(W)
-
-    def coef(self, alpha: float) -> tuple[Array, Array, Array]:
-        """Return b, D, and the factor R of ``A'A + alpha``."""
-        R, W = self.solve(alpha)
-        D = blas.dtrsm(1.0, self.L, W)
-        return self.gram.centre.B - self.gram.centre.A @ D, D, R
-
-    def features(self, k: Array) -> Array:
-        """Return the Nystroem features of rows of K(x, Z), less their means, as columns."""
-        return np.asarray(blas.dtrsm(1.0, self.L, (k - self.gram.centre.A).T, trans_a=1))
-
-    def left_out(self, alpha: float) -> Array:
-        """Return for every row what is answered that was learned without one copy of it."""
-        b, D, R = self.coef(alpha)
-        # One triangle instead of two for all rows.
-        both = b, D, blas.dtrmm(1.0, R, self.L)
-
-        def of_block(k: Array, y: Array, weight: Array | None) -> _Joined:
-            return _Joined([self._left_out(both, k, (k - self.gram.centre.A).T, y, weight)])
-
-        return np.concatenate(self.rows.reduce(of_block).parts)
-
-    def _left_out(
-        self,
-        solution: tuple[Array, Array, Array],
-        k: Array,
-        features: Array,
-        y: Array,
-        weight: Array | None,
-    ) -> Array:
-        b, D, R = solution
-        copy = 1.0 if weight is None else np.minimum(weight, 1.0)
-        p = blas.dtrsm(1.0, R, features, trans_a=1)
-        left = 1.0 - copy * (1.0 / self.gram.centre.weight + np.einsum("ij,ij->j", p, p))
-        return np.asarray(y - (y - b - k @ D) / np.maximum(left, LEAST_LEFT)[:, None])
-
-    def best_ridge(self) -> float:
-        """Return the ridge with the least error of a sample of rows, left out one at a time."""
-        some = self.rows.every(max(len(self.rows) // N_SAMPLED, 1))
-
-        def keep(k: Array, y: Array, weight: Array | None) -> _Joined:
-            return _Joined([np.array(k)])
-
-        k = np.concatenate(some.reduce(keep).parts)
-        features = self.features(k)
-
-        def error(alpha: float) -> float:
-            found = self._left_out(self.coef(alpha), k, features, some.y, some.weight)
-            return _error(some, found)
-
-        errors = {float(alpha): error(alpha) for alpha in COARSE}
-        best = COARSE[smoothest(list(errors.values()))]
-        errors |= {float(alpha): error(alpha) for alpha in (best / FINE, best * FINE)}
-        alphas = np.sort(list(errors))
-        return float(alphas[smoothest([errors[alpha] for alpha in alphas])])
-
-
-@dataclass(frozen=True)
-class _Joined:
-    """Arrays of rows, one after the other."""
-
-    parts: list[Array]
-
-    def merge(self, other: _Joined, /) -> _Joined:
-        return _Joined([*self.parts, *other.parts])
-
-
-def fit_some(blank: Member, X: Array, targets: Targets) -> Member:
-    """Return the member with given centres, learned from all rows, block by block.
-
-    Of some ridges, the one with the least error of a sample of rows is taken.
-    """
-    rows = Rows(X, targets.Y, targets.weight)
-    layer = Landmarks.of(blank, rows)
-    if targets.splits is None:
-        alpha = layer.best_ridge()
-        found = layer.left_out(alpha)
-    else:
-        folds = _kfold(blank, rows, COARSE, targets.splits)
-        best = smoothest([_error(rows, each) for each in folds])
-        alpha, found = float(COARSE[best]), folds[best]
-    b, D, _ = layer.coef(alpha)
-    error = _error(rows, found)
-    return replace(blank, dual_coef_=D, intercept_=b, alpha_=alpha, error=error, left_out=found)
-
-
-def _error(rows: Rows, left_out: Array) -> float:
-    weight = np.ones(len(rows)) if rows.weight is None else rows.weight
-    return left_out_error(rows.y, left_out, weight)
-
-
-def _kfold(blank: Member, rows: Rows, alphas: Array, splits: Sequence[Indices]) -> Array:
-    mean = SplitMean((len(alphas), *rows.y.shape))
-    for split in splits:
-        kept = np.setdiff1d(np.arange(len(rows)), split)
-        weight = None if rows.weight is None else rows.weight[kept]
-        layer = Landmarks.of(blank, Rows(rows.X[kept], rows.y[kept], weight))
-        solutions = [layer.coef(alpha) for alpha in alphas]
-        hidden = blank.hidden(rows.X[split])
-        mean.add(split, np.array([hidden @ D + b for b, D, _ in solutions]))
-    return mean.value

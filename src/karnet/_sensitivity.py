@@ -19,6 +19,8 @@ Array = NDArray[np.float64]
 STEP, EQUAL = 1e-5, 1e-9
 # Most inputs of which the whole metric is formed, not its diagonal alone.
 WIDEST = 300
+# Most products of a row, a centre and an input that are looked at.
+MOST_WORK = 30_000_000
 # The least that is left of an input, or of a direction, as a share of the most.
 LEAST_STRETCH = 1e-3
 
@@ -26,8 +28,11 @@ LEAST_STRETCH = 1e-3
 def input_metric(member: Member, A: Array, weight: Array) -> Array:
     """Return the metric over some rows as the member's view shows them, or its diagonal.
 
-    Of a kernel of city-block distances, and of many inputs, it is the diagonal.
+    Of a kernel of city-block distances, and of many inputs, it is the diagonal. Where rows, centres
+    and inputs are very many, it is that over every so many rows.
     """
+    step = max(-(-A.size * len(member.X_fit_) // MOST_WORK), 1)
+    A, weight = A[::step], weight[::step]
     Z, D, share = member.X_fit_, member.dual_coef_, weight / weight.sum()
     if member.kernel.geometry is city_block:
         return _city_block(member, A, Z, D, share)

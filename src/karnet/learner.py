@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._lstsq import solve
-from ._solvers import Reduce
+from ._problem import Reduce
 from .accumulate import Sum
 from .activations import Activation, Array, Function
 from .blocks import Rows

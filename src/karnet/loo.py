@@ -28,12 +28,21 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import lapack
 from scipy.special import log_softmax
 
 from ._dense import EPS, back_substitute, column_norms, sorted_qr
-from ._lstsq import check_non_negative, choose_solver, real
-from ._solvers import SUMMATION
+from ._lstsq import check_non_negative
+from ._problem import SUMMATION
+from ._ridge_factor import (
+    LEFT,
+    checked_rows,
+    checked_split,
+    constant,
+    factorised,
+    less_than_one,
+    lifted,
+    reflected,
+)
 from .accumulate import centred
 from .blocks import read_only
 
@@ -42,14 +51,9 @@ __all__ = ["RidgePath", "accuracy", "alphas", "choose_alpha", "log_loss", "squar
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
-# Reciprocal condition of a Gram matrix (the square of that of A) from which on its eigenvectors
-# will do: what they lose, machine precision over this, stays below 1e-9.
-GRAM = 1e-6
 # alpha = 0 is taken at this share of the largest eigenvalue: far below any that differs from zero,
 # far above underflow.
 LIMIT = 1e-60
-# What is left of 1 after a subtraction from which on its digits will do.
-LEFT = 1e-3
 # Length up to which what is left of a vector of length 1 is rounding.
 ROUNDING = 1e-8
 
@@ -114,14 +118,14 @@ class RidgePath:
         -------
         RidgePath
         """
-        M, right, weights = _checked("A", A, B, weight)
+        M, right, weights = checked_rows("A", A, B, weight)
         centre, X, Y = centred(read_only(M), read_only(right), weights, bias)
         if bias:
             scale = np.sqrt(centre.weight) * np.abs(centre.A)
             X[:, column_norms(X) <= EPS * (len(scale) + SUMMATION) * scale] = 0.0
-        t = _constant(weights, bias)
-        Q, eigenvalues, V, how = _factorised(_off(t, X) if bias else X)
-        U = _lifted(t, Q) if bias else Q
+        t = constant(weights, bias)
+        Q, eigenvalues, V, how = factorised(reflected(t, X) if bias else X)
+        U = lifted(t, Q) if bias else Q
         return cls(right, weights, bias, eigenvalues, U, V, centre.A, centre.B, Y, how)
 
     @classmethod
@@ -145,14 +149,14 @@ class RidgePath:
         -------
         RidgePath
         """
-        M, right, weights = _checked("K", K, B, weight)
+        M, right, weights = checked_rows("K", K, B, weight)
         if len(M) != M.shape[1] or np.abs(M - M.T).max() > np.sqrt(EPS) * np.abs(M).max():
             raise ValueError(f"K must be square and symmetric, but of shape {M.shape} it is not.")
         centre, _, Y = centred(np.empty((len(M), 0)), right.copy(), weights, bias)
         mean = weights @ M / centre.weight if bias else np.zeros(len(M))
-        t, root = _constant(weights, bias), np.sqrt(weights)
+        t, root = constant(weights, bias), np.sqrt(weights)
         M = M * np.outer(root, root)
-        eigenvalues, Q = np.linalg.eigh(_off(t, _off(t, M).T) if bias else M)
+        eigenvalues, Q = np.linalg.eigh(reflected(t, reflected(t, M).T) if bias else M)
         size = max(np.abs(eigenvalues).max(initial=0.0), np.abs(np.diag(M)).max())
         if eigenvalues.min(initial=0.0) < -np.sqrt(EPS) * size:
             raise ValueError(
@@ -160,7 +164,7 @@ class RidgePath:
                 f"{eigenvalues.min():.3g}."
             )
         felt = eigenvalues > 2.0 * EPS * np.sqrt(len(M)) * size
-        U = _lifted(t, Q[:, felt]) if bias else Q[:, felt]
+        U = lifted(t, Q[:, felt]) if bias else Q[:, felt]
         return cls(right, weights, bias, eigenvalues[felt], U, None, mean, centre.B, Y, "eigh")
 
     @cached_property
@@ -169,7 +173,7 @@ class RidgePath:
 
     @cached_property
     def _t(self) -> Array:
-        return _constant(self.weight, self.bias)
+        return constant(self.weight, self.bias)
 
     @cached_property
     def _Z(self) -> Array:
@@ -257,7 +261,7 @@ class RidgePath:
         """Yield for every split the predictions of `kfold` for all alphas: alphas x rows x q."""
         shares = self._shares(alphas)
         for split in splits:
-            rows = _checked_split(split, len(self.B))
+            rows = checked_split(split, len(self.B))
             block = _Block(self, rows)
             errors = np.array([block.errors(share) for share in shares])
             yield self.B[rows] - errors / self._root[rows]
@@ -322,7 +326,7 @@ class _Block:
         inside = self.P.T @ residual
         t = int(self.path.bias)
         R = np.hstack([self.R[:, :t], self.R[:, t:] * np.sqrt(1.0 - share)])
-        solved = _less_than_one(R, inside)
+        solved = less_than_one(R, inside)
         if solved is None:
             solved = self._carefully(share)
         return np.asarray(residual + self.P @ (solved - inside))
@@ -351,82 +355,6 @@ class _Block:
         return np.asarray(T @ back_substitute(R, Q.T @ np.vstack([z, root * self.path._Z])))
 
 
-def _less_than_one(R: Array, M: Array) -> Array | None:
-    """Return ``(I - R R')^-1 M``, or None if too few digits of the difference are left."""
-    if not M.size:
-        return M
-    L, info = lapack.dpotrf(np.eye(len(R)) - R @ R.T, clean=0)
-    # For the norm 1, LAPACK estimates the reciprocal of the norm of the inverse.
-    if info != 0 or not lapack.dpocon(L, 1.0)[0] >= LEFT:
-        return None
-    return np.asarray(lapack.dpotrs(L, M)[0])
-
-
-def _constant(weight: Array, bias: bool) -> Array:
-    """Return t: the roots of the weights at length one, or zeros without bias."""
-    return np.asarray(np.sqrt(weight / weight.sum()) if bias else np.zeros(len(weight)))
-
-
-def _off(t: Array, M: Array) -> Array:
-    """Return the rows of M but for the first after a reflection that takes t there."""
-    return np.asarray(M[1:] - np.outer(t[1:], (M[0] + t @ M) / (1.0 + t[0])))
-
-
-def _lifted(t: Array, Q: Array) -> Array:
-    """Return what the reflection takes to rows of zeros and Q: columns orthogonal to t."""
-    along = t[1:] @ Q
-    return np.vstack([-along, Q - np.outer(t[1:], along / (1.0 + t[0]))])
-
-
-def _factorised(A: Array) -> tuple[Array, Array, Array, str]:
-    """Return U, the squares of the singular values that are not rounding, V, and how."""
-    found = _through_gram(A) if choose_solver(*A.shape) == "cholesky" else None
-    if found is not None:
-        return *found, "eigh"
-    U, s, Vt = np.linalg.svd(A, full_matrices=False)
-    felt = s > EPS * max(A.shape) * s[:1].sum()
-    return U[:, felt], s[felt] ** 2, Vt[felt].T, "svd"
-
-
-def _through_gram(A: Array) -> tuple[Array, Array, Array] | None:
-    """Return U, the eigenvalues and V, or None if the eigenvalues lie too far apart."""
-    tall = len(A) >= A.shape[1]
-    eigenvalues, Q = np.linalg.eigh(A.T @ A if tall else A @ A.T)
-    if not eigenvalues[0] > GRAM * eigenvalues[-1]:
-        return None
-    other = (A @ Q if tall else A.T @ Q) / np.sqrt(eigenvalues)
-    return (other, eigenvalues, Q) if tall else (Q, eigenvalues, other)
-
-
-def _checked(
-    name: str, A: ArrayLike, B: ArrayLike, weight: ArrayLike | None
-) -> tuple[Array, Array, Array]:
-    M, right = real(name, A, (2,)), real("B", B, (2,))
-    if not 0 < len(M) == len(right):
-        raise ValueError(
-            f"{name} and B must have as many rows, and at least one, but have {len(M)} and "
-            f"{len(right)}."
-        )
-    weights = np.ones(len(M)) if weight is None else real("weight", weight, (1,))
-    if len(weights) != len(M) or not (weights > 0.0).all():
-        raise ValueError(
-            f"weight must hold a positive number for each of the {len(M)} rows: leave out rows of "
-            "weight zero before."
-        )
-    return M, right, weights
-
-
-def _checked_split(split: ArrayLike, m: int) -> Indices:
-    rows = np.asarray(split)
-    if rows.ndim != 1 or rows.dtype.kind not in "iu" or len(np.unique(rows)) != len(rows):
-        raise ValueError("a split must be a list of distinct row numbers.")
-    if len(rows) and not 0 <= rows.min() <= rows.max() < m:
-        raise ValueError(f"a split must hold row numbers from 0 to {m - 1}.")
-    if len(rows) == m:
-        raise ValueError(f"a split of all {m} rows leaves none to learn from: leave out fewer.")
-    return rows.astype(np.intp)
-
-
 def squared_error(B: Array, predictions: Array, weight: Array | None = None) -> float:
     """Return the squared distance between rows of targets and predictions, mean over all copies."""
     return float(np.average(np.sum((B - predictions) ** 2, axis=1), weights=weight))
@@ -442,12 +370,17 @@ def log_loss(
     predictions: Array,
     temperature: float = 1.0,
     weight: Array | None = None,
+    doubt: float = 0.0,
 ) -> float:
     """Return minus the logarithm of the probability of each row's class, mean over all copies.
 
-    Probabilities are the softmax of the predictions over the temperature.
+    Probabilities are the softmax of the predictions over the temperature, all but a share of
+    doubt, which all classes have equally.
     """
     logarithms = log_softmax(predictions / temperature, axis=1)
+    if doubt:
+        certain = np.log1p(-doubt) + logarithms
+        logarithms = np.logaddexp(certain, np.log(doubt / predictions.shape[1]))
     return float(-np.average(logarithms[np.arange(len(codes)), codes], weights=weight))
 
 

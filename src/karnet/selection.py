@@ -8,130 +8,27 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import minimize_scalar
 from scipy.special import softmax
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, is_classifier
+from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.metrics import r2_score
-from sklearn.model_selection import check_cv
-from sklearn.utils.validation import check_is_fitted
 
 from . import _validation as validation
-from ._average import Average, Limits, learn_average
+from ._average import Average
+from ._base_cv import KARNetworkCV, dense
+from ._docs import documented
 from ._intervals import jackknife_plus
-from ._members import Splits, Targets
-from ._threads import ONE_THREAD
 from .activations import Array
 from .learner import indicator
 from .loo import accuracy, log_loss
 
 __all__ = ["KARClassifierCV", "KARRegressorCV"]
 
-# Ridges as shares of the mean eigenvalue of the hidden layer's products.
-RIDGES = np.logspace(-6, 2, 17)
+# Rows that probabilities allow for having been told wrongly.
+DOUBT = 0.5
 # The least and the largest temperature tried, as powers of e.
 COLDEST, HOTTEST = -4.0, 2.0
 
 
-class KARNetworkCV(BaseEstimator):
-    """What the classifier and the regressor share: the parameters, and how members are learned."""
-
-    def __init__(
-        self,
-        *,
-        n_estimators: int = 8,
-        alphas: ArrayLike | None = None,
-        width: int = 1500,
-        cv: Any = None,
-        time_budget: float | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.n_estimators = n_estimators
-        self.alphas = alphas
-        self.width = width
-        self.cv = cv
-        self.time_budget = time_budget
-        self.random_state = random_state
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
-    def _limits(self) -> Limits:
-        seconds = np.inf
-        if self.time_budget is not None:
-            seconds = validation.check_positive("time_budget", self.time_budget)
-        return Limits(
-            validation.check_positive_integer("n_estimators", self.n_estimators),
-            validation.check_positive_integer("width", self.width),
-            seconds,
-        )
-
-    def _ridges(self) -> Array:
-        if self.alphas is None:
-            return RIDGES
-        ridges = validation.as_real_array("alphas", self.alphas).ravel()
-        if not len(ridges) or not (np.isfinite(ridges) & (ridges > 0.0)).all():
-            raise ValueError(f"alphas={self.alphas!r} must hold positive, finite numbers.")
-        return np.sort(ridges)
-
-    def _splits(self, X: Array, y: NDArray[Any], kept: NDArray[np.bool_]) -> Splits:
-        """Return the rows that are left out together, counted among those kept."""
-        if self.cv is None:
-            return None
-        splitter = check_cv(self.cv, y, classifier=is_classifier(self))
-        place = np.cumsum(kept) - 1
-        tests = [np.asarray(test) for _, test in splitter.split(X, y)]
-        return [place[test[kept[test]]] for test in tests if kept[test].any()]
-
-    def _learn(
-        self,
-        X: Array,
-        Y: Array,
-        weight: Array | None,
-        splits: Splits,
-        strata: NDArray[np.intp],
-    ) -> Average:
-        """Learn from rows of positive weight."""
-        limits, ridges = self._limits(), self._ridges()
-        if len(X) < 2:
-            raise ValueError(f"X must have at least two rows, but has {len(X)} (n_samples=1).")
-        rng = validation.check_generator(self.random_state)
-        weights = np.ones(len(X)) if weight is None else weight
-        targets = Targets(Y, weights, ridges, splits)
-        with ONE_THREAD():
-            average = learn_average(X, targets, strata, limits, rng)
-        self.estimators_ = average.members
-        self.cv_results_ = _results(average)
-        self.feature_importances_ = average.importances(X, weights)
-        return average
-
-    def _answers(self, X: Any) -> Array:
-        check_is_fitted(self)
-        X = _dense(validation.check_inputs(self, X, reset=False))
-        with ONE_THREAD():
-            return np.asarray(sum(member(X) for member in self.estimators_) / len(self.estimators_))
-
-
-def _dense(X: Any) -> Array:
-    return np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float64)
-
-
-def _results(average: Average) -> dict[str, NDArray[Any]]:
-    """Return what was tried, one column for each property; pandas reads it."""
-    chosen = {member.shape for member in average.members}
-    columns: dict[str, list[Any]] = {
-        "view": [member.shape.view for member in average.tried],
-        "kernel": [member.shape.kernel for member in average.tried],
-        "activation": [member.activation for member in average.tried],
-        "depth": [member.shape.depth for member in average.tried],
-        "scale": [member.scale for member in average.tried],
-        "metric_rounds": [member.shape.rounds for member in average.tried],
-        "alpha": [member.alpha_ for member in average.tried],
-        "squared_error": [member.error for member in average.tried],
-        "averaged": [member.shape in chosen for member in average.tried],
-    }
-    return {name: np.array(values) for name, values in columns.items()}
-
-
+@documented
 class KARClassifierCV(ClassifierMixin, KARNetworkCV):
     """Classifier that averages a few wide networks, chosen and judged by leave-one-out.
 
@@ -144,44 +41,27 @@ class KARClassifierCV(ClassifierMixin, KARNetworkCV):
 
     Parameters
     ----------
-    n_estimators : int, default=8
-        Most networks that are averaged; those much worse than the best are not.
-    alphas : array-like, default=None
-        Ridges to choose from, as shares of the mean eigenvalue of the products of hidden layers.
-        None: 17 from 1e-6 to 100.
-    width : int, default=1500
-        Up to so many rows hidden layers are infinitely wide, and learning costs the cube of the
-        number of rows. Beyond, they have so many units.
-    cv : int, splitter or iterable, default=None
-        What networks are judged by: None for leave-one-out, or as in scikit-learn.
+    {cv_parameters}
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, multiplied with those of the rows.
-    time_budget : float, default=None
-        Seconds that `fit` should take at most; less is tried where it is short.
-    random_state : int, RandomState instance or None, default=None
-        What folds, and samples of long tables, are drawn with.
+    {cv_budget}
 
     Attributes
     ----------
-    estimators_ : list
-        The networks that are averaged, each with its `shape`, `alpha_`, `activation`,
-        `hidden_layer_sizes`, `dual_coef_`, `intercept_` and `X_fit_`.
+    {cv_members}
     best_score_ : float
         The accuracy of the average, of rows it was learned without.
-    cv_results_ : dict of ndarray
-        What was tried, the best first: pandas makes a table of it.
+    {cv_results}
     loo_decision_function_ : ndarray of shape (n_samples,) or (n_samples, n_classes)
         The decision function of each row, learned without it.
-    feature_importances_ : ndarray of shape (n_features,)
-        The diagonal of the input metric: how strongly the answers change with each feature.
+    {cv_importances}
     temperature_ : float
         What the decision function is divided by before its softmax is a probability.
+    doubt_ : float
+        What is left of probability for all classes equally: that of half a row.
     classes_ : ndarray
         The classes, sorted.
-    n_features_in_ : int
-        Number of features seen during `fit`.
-    feature_names_in_ : ndarray of str
-        Their names, if all are strings.
+    {features}
 
     Examples
     --------
@@ -231,7 +111,7 @@ class KARClassifierCV(ClassifierMixin, KARNetworkCV):
         self
         """
         with validation.unchanged_on_failure(self):
-            X = _dense(validation.check_inputs(self, X, reset=True))
+            X = dense(validation.check_inputs(self, X, reset=True))
             y = validation.check_labels(y, len(X))
             weight = validation.check_weight(sample_weight, len(y))
             weight = validation.check_class_weight(self.class_weight, y, weight)
@@ -258,8 +138,9 @@ class KARClassifierCV(ClassifierMixin, KARNetworkCV):
         left_out, codes = average.left_out[seen], codes[seen]
         weight = None if weight is None else weight[seen]
         self.best_score_ = accuracy(codes, left_out, weight)
+        self.doubt_ = DOUBT / (len(codes) if weight is None else max(weight.sum(), 1.0))
         found = minimize_scalar(
-            lambda t: log_loss(codes, left_out, np.exp(t), weight),
+            lambda t: log_loss(codes, left_out, np.exp(t), weight, self.doubt_),
             bounds=(COLDEST, HOTTEST),
             method="bounded",
         )
@@ -308,13 +189,15 @@ class KARClassifierCV(ClassifierMixin, KARNetworkCV):
         -------
         ndarray of shape (n_samples, n_classes)
         """
-        return np.asarray(softmax(self._answers(X) / self.temperature_, axis=1))
+        certain = softmax(self._answers(X) / self.temperature_, axis=1)
+        return np.asarray((1.0 - self.doubt_) * certain + self.doubt_ / len(self.classes_))
 
 
 def _of_two(decision: Array) -> Array:
     return decision[:, 1] - decision[:, 0] if decision.shape[1] == 2 else decision
 
 
+@documented
 class KARRegressorCV(RegressorMixin, KARNetworkCV):
     """Regressor that averages a few wide networks, chosen and judged by leave-one-out.
 
@@ -327,39 +210,20 @@ class KARRegressorCV(RegressorMixin, KARNetworkCV):
 
     Parameters
     ----------
-    n_estimators : int, default=8
-        Most networks that are averaged; those much worse than the best are not.
-    alphas : array-like, default=None
-        Ridges to choose from, as shares of the mean eigenvalue of the products of hidden layers.
-        None: 17 from 1e-6 to 100.
-    width : int, default=1500
-        Up to so many rows hidden layers are infinitely wide, and learning costs the cube of the
-        number of rows. Beyond, they have so many units.
-    cv : int, splitter or iterable, default=None
-        What networks are judged by: None for leave-one-out, or as in scikit-learn.
-    time_budget : float, default=None
-        Seconds that `fit` should take at most; less is tried where it is short.
-    random_state : int, RandomState instance or None, default=None
-        What folds, and samples of long tables, are drawn with.
+    {cv_parameters}
+    {cv_budget}
 
     Attributes
     ----------
-    estimators_ : list
-        The networks that are averaged, each with its `shape`, `alpha_`, `activation`,
-        `hidden_layer_sizes`, `dual_coef_`, `intercept_` and `X_fit_`. They answer in units of the
+    {cv_members} They answer in units of the
         standard deviation of y.
     best_score_ : float
         The R^2 of the average, of rows it was learned without.
-    cv_results_ : dict of ndarray
-        What was tried, the best first: pandas makes a table of it.
+    {cv_results}
     loo_decision_function_ : ndarray of shape (n_samples,) or (n_samples, n_outputs)
         The prediction for each row, learned without it.
-    feature_importances_ : ndarray of shape (n_features,)
-        The diagonal of the input metric: how strongly the answers change with each feature.
-    n_features_in_ : int
-        Number of features seen during `fit`.
-    feature_names_in_ : ndarray of str
-        Their names, if all are strings.
+    {cv_importances}
+    {features}
 
     References
     ----------
@@ -398,7 +262,7 @@ class KARRegressorCV(RegressorMixin, KARNetworkCV):
         self
         """
         with validation.unchanged_on_failure(self):
-            X = _dense(validation.check_inputs(self, X, reset=True))
+            X = dense(validation.check_inputs(self, X, reset=True))
             y = validation.check_real_targets(y, len(X))
             weight = validation.check_weight(sample_weight, len(y))
             kept = np.ones(len(y), dtype=bool) if weight is None else weight > 0.0
@@ -412,13 +276,8 @@ class KARRegressorCV(RegressorMixin, KARNetworkCV):
             strata = np.zeros(len(Y), dtype=np.intp)
             average = self._learn(X[kept], Y, weight, self._splits(X, y, kept), strata)
             seen = average.honest & ~np.isnan(average.left_out[:, 0])
-            if seen.sum() > 1:
-                of_seen = None if weight is None else weight[seen]
-                self.best_score_ = float(
-                    r2_score(Y[seen], average.left_out[seen], sample_weight=of_seen)
-                )
-            else:
-                self.best_score_ = float("nan")
+            of_seen = None if weight is None else weight[seen]
+            self.best_score_ = _explained(Y[seen], average.left_out[seen], of_seen)
             predictions = np.empty((len(X), Y.shape[1]))
             predictions[kept] = average.left_out
             if not kept.all():
@@ -468,7 +327,7 @@ class KARRegressorCV(RegressorMixin, KARNetworkCV):
         answers = self._answers(X)
         if not 0.0 < coverage < 1.0:
             raise ValueError(f"coverage={coverage!r} must lie between 0 and 1.")
-        X = _dense(validation.check_inputs(self, X, reset=False))
+        X = dense(validation.check_inputs(self, X, reset=False))
         ends = jackknife_plus(self.estimators_, answers, X, self._errors, self._weight, coverage)
         ends = ends * self._scale[:, None] + self._mean[:, None]
         return ends[:, 0] if self._one_output else ends

@@ -1,0 +1,125 @@
+"""What the classifier and the regressor that settle everything themselves share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, is_classifier
+from sklearn.model_selection import check_cv
+from sklearn.utils.validation import check_is_fitted
+
+from . import _validation as validation
+from ._average import Average, Limits, learn_average
+from ._members import Splits, Targets
+from ._threads import ONE_THREAD
+from .activations import Array
+
+__all__ = ["KARNetworkCV", "dense"]
+
+# Ridges as shares of the mean eigenvalue of the hidden layer's products.
+RIDGES = np.logspace(-6, 2, 17)
+
+
+class KARNetworkCV(BaseEstimator):
+    """What the classifier and the regressor share: the parameters, and how members are learned."""
+
+    def __init__(
+        self,
+        *,
+        n_estimators: int = 8,
+        alphas: ArrayLike | None = None,
+        width: int = 1500,
+        cv: Any = None,
+        time_budget: float | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.n_estimators = n_estimators
+        self.alphas = alphas
+        self.width = width
+        self.cv = cv
+        self.time_budget = time_budget
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def _limits(self) -> Limits:
+        seconds = np.inf
+        if self.time_budget is not None:
+            seconds = validation.check_positive("time_budget", self.time_budget)
+        return Limits(
+            validation.check_positive_integer("n_estimators", self.n_estimators),
+            validation.check_positive_integer("width", self.width),
+            seconds,
+        )
+
+    def _ridges(self) -> Array:
+        if self.alphas is None:
+            return RIDGES
+        ridges = validation.as_real_array("alphas", self.alphas).ravel()
+        if not len(ridges) or not (np.isfinite(ridges) & (ridges > 0.0)).all():
+            raise ValueError(f"alphas={self.alphas!r} must hold positive, finite numbers.")
+        return np.sort(ridges)
+
+    def _splits(self, X: Array, y: NDArray[Any], kept: NDArray[np.bool_]) -> Splits:
+        """Return the rows that are left out together, counted among those kept."""
+        if self.cv is None:
+            return None
+        splitter = check_cv(self.cv, y, classifier=is_classifier(self))
+        place = np.cumsum(kept) - 1
+        tests = [np.asarray(test) for _, test in splitter.split(X, y)]
+        return [place[test[kept[test]]] for test in tests if kept[test].any()]
+
+    def _learn(
+        self,
+        X: Array,
+        Y: Array,
+        weight: Array | None,
+        splits: Splits,
+        strata: NDArray[np.intp],
+    ) -> Average:
+        """Learn from rows of positive weight."""
+        limits, ridges = self._limits(), self._ridges()
+        if len(X) < 2:
+            raise ValueError(f"X must have at least two rows, but has {len(X)} (n_samples=1).")
+        rng = validation.check_generator(self.random_state)
+        weights = np.ones(len(X)) if weight is None else weight
+        targets = Targets(Y, weights, ridges, splits)
+        with ONE_THREAD():
+            average = learn_average(X, targets, strata, limits, rng)
+        self.estimators_ = average.members
+        self.cv_results_ = _results(average)
+        self.feature_importances_ = average.importances(X, weights)
+        return average
+
+    def _answers(self, X: Any) -> Array:
+        check_is_fitted(self)
+        X = dense(validation.check_inputs(self, X, reset=False))
+        with ONE_THREAD():
+            return np.asarray(sum(member(X) for member in self.estimators_) / len(self.estimators_))
+
+
+def dense(X: Any) -> Array:
+    """Return the inputs as an array, also if they are sparse."""
+    return np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float64)
+
+
+def _results(average: Average) -> dict[str, NDArray[Any]]:
+    """Return what was tried, one column for each property; pandas reads it."""
+    chosen = {member.shape for member in average.members}
+    columns: dict[str, list[Any]] = {
+        "view": [member.shape.view for member in average.tried],
+        "kernel": [member.shape.kernel for member in average.tried],
+        "activation": [member.activation for member in average.tried],
+        "depth": [member.shape.depth for member in average.tried],
+        "scale": [member.scale for member in average.tried],
+        "metric_rounds": [member.shape.rounds for member in average.tried],
+        "alpha": [member.alpha_ for member in average.tried],
+        "squared_error": [member.error for member in average.tried],
+        "averaged": [member.shape in chosen for member in average.tried],
+    }
+    return {name: np.array(values) for name, values in columns.items()}
