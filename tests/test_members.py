@@ -79,7 +79,7 @@ def test_with_all_rows_as_centres_finite_width_is_infinite_width(shape, monkeypa
     alpha = member.alpha_
     monkeypatch.setattr("karnet._landmarks.COARSE", np.array([alpha]))
     monkeypatch.setattr("karnet._landmarks.FINE", 1.0)
-    found = fit_some(replace(member, path=None), X, TARGETS)
+    found = fit_some(replace(member, path=None, width=M), X, TARGETS)
     assert found.alpha_ == alpha
     np.testing.assert_allclose(found(X), member(X), atol=1e-4)
     np.testing.assert_allclose(found.left_out, member.left_out, atol=1e-3)
@@ -94,7 +94,7 @@ def test_folds_are_answered_by_members_learned_without_them(finite):
     shape = SHAPES[0]
     member = fitted(shape, targets)
     if finite:
-        member = fit_some(replace(member, path=None), X, targets)
+        member = fit_some(replace(member, path=None, width=M), X, targets)
     assert np.isnan(member.left_out[35:]).all()
     for split in splits:
         kept = np.setdiff1d(np.arange(M), split)

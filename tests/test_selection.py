@@ -1,5 +1,6 @@
 """The estimators that settle everything themselves: honest, and sane on odd tables."""
 
+import pickle
 import warnings
 
 import numpy as np
@@ -53,6 +54,15 @@ def test_the_same_seed_gives_the_same_network():
     X, y = table(80, 4)
     answers = [KARClassifierCV(random_state=3).fit(X, y).decision_function(X) for _ in range(2)]
     np.testing.assert_array_equal(*answers)
+
+
+def test_a_network_can_be_kept():
+    X, y = table(300, 4)
+    for estimator in (KARClassifierCV, KARRegressorCV):
+        net = estimator(random_state=0).fit(X, y)
+        again = pickle.loads(pickle.dumps(net))
+        np.testing.assert_array_equal(again.predict(X), net.predict(X))
+    assert all(member.path is None for member in KARClassifierCV().fit(X, y).estimators_)
 
 
 def test_noise_is_not_taken_for_knowledge():

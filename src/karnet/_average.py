@@ -176,7 +176,7 @@ def _of_each_kernel(members: list[Member]) -> list[Member]:
 def _of_centres(member: Member, centres: Array, X: Array, targets: Targets) -> Member:
     """Return a member with given rows as centres, those that differ, learned from all rows."""
     Z = np.unique(member.view(centres), axis=0)
-    blank = replace(member, X_fit_=Z, path=None, before=None)
+    blank = replace(member, X_fit_=Z, path=None, before=None, width=len(Z))
     return fit_some(blank, X, targets)
 
 

@@ -91,7 +91,9 @@ class KARNetworkCV(BaseEstimator):
         targets = Targets(Y, weights, ridges, splits)
         with ONE_THREAD():
             average = learn_average(X, targets, strata, limits, rng)
-        self.estimators_ = average.members
+        # Paths are large, and needed for intervals alone.
+        kept = [member.trimmed(path=not is_classifier(self)) for member in average.members]
+        self.estimators_ = kept
         self.cv_results_ = _results(average)
         self.feature_importances_ = average.importances(X, weights)
         return average

@@ -8,7 +8,7 @@ width, which `karnet._landmarks` learns.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,6 +84,8 @@ class Member:
         All ridge solutions, if all rows are centres.
     before : Member or None
         The member whose metric stretched the view.
+    width : float
+        The number of hidden units: infinite if all rows are centres.
     """
 
     shape: Shape
@@ -97,6 +99,7 @@ class Member:
     left_out: Array
     path: RidgePath | None = None
     before: Member | None = None
+    width: float = np.inf
 
     @property
     def kernel(self) -> Kernel:
@@ -111,14 +114,17 @@ class Member:
     @property
     def hidden_layer_sizes(self) -> tuple[float, ...]:
         """The number of units of each hidden layer."""
-        if self.path is not None:
-            return (np.inf,) * self.shape.depth
-        return (len(self.X_fit_),)
+        return (self.width,) * (self.shape.depth if np.isinf(self.width) else 1)
 
     @property
     def rounds(self) -> list[Member]:
         """The member and those before it, the first one first."""
         return [*(self.before.rounds if self.before else []), self]
+
+    def trimmed(self, path: bool) -> Member:
+        """Return the member without what only its making needed, and its path if not wanted."""
+        nothing = np.empty((0, len(self.intercept_)))
+        return replace(self, before=None, left_out=nothing, path=self.path if path else None)
 
     def hidden(self, X: Array) -> Array:
         """Return K(x, Z)."""

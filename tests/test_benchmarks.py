@@ -1,0 +1,39 @@
+"""The benchmarks run, at their smallest."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+def ran(*arguments):
+    command = [sys.executable, *arguments]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_speed_is_compared():
+    printed = ran("benchmarks/run.py", "--tiny", "--only", "iris", "lstsq-low-rank", "predict-tanh")
+    assert "RidgeClassifier" in printed
+    assert "not installed" not in printed
+
+
+def test_quality_is_compared(tmp_path):
+    store = ("--store", str(tmp_path / "results.sqlite"))
+    few = ("--sets", "iris", "diabetes", "--repeats", "1", "--folds", "1")
+    ran("-m", "benchmarks.quality", "run", "--only", "Ridge", "KARCV", *few, *store)
+    printed = ran("-m", "benchmarks.quality", "report", *store, "--out", str(tmp_path / "out"))
+    assert "KARCV" in printed
+    assert "best_score_" in printed
+    summary = (tmp_path / "out" / "classification-summary.csv").read_text()
+    assert summary.count("\n") == 3
+
+
+@pytest.mark.parametrize("script", ["benchmarks/choosing.py"])
+def test_pictures_are_drawn(script, tmp_path):
+    assert "KARClassifierCV" in ran(script, "--out", str(tmp_path))
+    assert (tmp_path / "moons.png").stat().st_size > 10_000
