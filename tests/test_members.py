@@ -196,3 +196,11 @@ def test_ridges_stay_above_what_rounding_leaves():
     member = fitted(Shape("standard", "gaussian", 8.0), replace(TARGETS, ridges=np.array([1e-30])))
     assert isinstance(member, Member)
     assert member.alpha_ >= LEAST * member.path.eigenvalues.max()
+
+
+def test_equal_rows_without_a_ridge_to_speak_of_are_solved_all_the_same():
+    twice = np.repeat(A, 2, axis=0)
+    targets = Targets(np.repeat(Y, 2, axis=0), np.full(2 * M, 1e3), RIDGES)
+    member = solved(Shape("standard", "gaussian", 4.0), VIEW, twice, targets, 1e-300)
+    assert np.isfinite(member.dual_coef_).all()
+    np.testing.assert_allclose(member(X), Y, atol=0.5)

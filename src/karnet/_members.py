@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
+from ._dense import EPS
 from ._views import View
 from .blocks import block_slices, in_order
 from .kernels import KERNELS, Kernel
@@ -218,13 +219,22 @@ def solved(shape: Shape, view: View, A: Array, targets: Targets, alpha: float) -
     G = kernel.geometry(A, A)
     scale = shape.scale * typical_distance(G, weight) if kernel.scaled else 1.0
     K = kernel.profile(G, scale, shape.depth)
-    K[np.diag_indices(len(K))] += alpha / weight
-    L, _ = lapack.dpotrf(K.T, clean=0, overwrite_a=1)
-    C = lapack.dpotrs(L, np.hstack([np.ones((len(K), 1)), targets.Y]))[0]
+    C = _ridge_solution(K, alpha / weight, np.hstack([np.ones((len(K), 1)), targets.Y]))
     # With a bias, the coefficients of the rows sum to zero.
     b = C[:, 1:].sum(axis=0) / C[:, 0].sum()
     D = C[:, 1:] - np.outer(C[:, 0], b)
     return Member(shape, view, scale, A, D, b, alpha, np.nan, np.empty((0, len(b))))
+
+
+def _ridge_solution(K: Array, ridge: Array, B: Array) -> Array:
+    """Return the solution of ``(K + ridge) C = B``, with more of a ridge if K is not definite."""
+    while True:
+        A = K.copy()
+        A[np.diag_indices(len(A))] += ridge
+        L, info = lapack.dpotrf(A.T, clean=0, overwrite_a=1)
+        if info == 0:
+            return np.asarray(lapack.dpotrs(L, B)[0])
+        ridge = np.maximum(10.0 * ridge, EPS * len(K))
 
 
 def _left_out(path: RidgePath, alphas: Array, splits: Splits) -> Iterator[Array]:
