@@ -27,8 +27,9 @@ MARGIN = 0.15
 SEARCHED, N_FOLDS = 500, 5
 # Most members of a table with more rows than that.
 FEW = 2
-# Most rows that shape the hidden layers of longer tables; all others judge.
-SHAPING = 2000
+# Most rows that shape the hidden layers of longer tables, over those that the search sees; all
+# others judge.
+SHAPING = 4
 # Rows over which importances are taken.
 SAMPLED = 300
 
@@ -123,7 +124,7 @@ def learn_average(
     """
     budget = Budget(limits.seconds, perf_counter())
     most = budget.rows_to_search(min(SEARCHED, limits.width))
-    shaping = _sample(strata, max(most, min(len(X) // 3, SHAPING)), rng)
+    shaping = _sample(strata, max(most, min(len(X) // 3, SHAPING * most)), rng)
     rows = shaping[_sample(strata[shaping], most, rng)]
     whole = len(rows) == len(X)
     seen = targets if whole else targets.of(rows)
@@ -135,7 +136,7 @@ def learn_average(
         members = good[: limits.n_members]
     else:
         few = _of_each_kernel(good)[: min(FEW, limits.n_members)]
-        h = budget.units(len(X), limits.width, len(few))
+        h = budget.units(X.shape, limits.width, len(few))
         if len(X) <= h:
             folds = targets.splits or _folds(strata, N_FOLDS, rng)
             members = [Search(X, targets, folds).like(member) for member in few]

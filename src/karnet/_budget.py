@@ -13,11 +13,13 @@ __all__ = ["Budget"]
 # The side of the matrix whose eigenvalues are timed, in units of whose cube costs are counted.
 TIMED = 200
 # Eigenvalue problems of a search; and the cost of a layer of h units and m rows, over m h^2 + h^3.
-N_PROBLEMS, PER_LAYER = 60.0, 1.5
+N_PROBLEMS, PER_LAYER = 60.0, 1.8
+# Seconds that a distance takes for each input, in all passes over the rows.
+PER_DISTANCE = 1e-8
 # Shares of the time for the search if it sees all rows, and if layers are learned afterwards.
-WHOLE, SAMPLE = 0.8, 0.35
+WHOLE, SAMPLE = 0.8, 0.3
 # Fewest rows of a search, and units of a layer.
-FEWEST = 50
+FEWEST = 20
 
 
 @dataclass(frozen=True)
@@ -63,12 +65,13 @@ class Budget:
         cube = SAMPLE * self.seconds / (N_PROBLEMS * self._seconds_per_cube)
         return int(np.clip(np.cbrt(cube), min(FEWEST, most), most))
 
-    def units(self, m: int, most: int, n_members: int) -> int:
-        """Return how many units each of some layers may have that are learned from m rows."""
+    def units(self, shape: tuple[int, ...], most: int, n_members: int) -> int:
+        """Return how many units each of some layers may have that are learned from a table."""
         if np.isinf(self.seconds):
             return most
-        cost = max(self.left(), 0.0) / (PER_LAYER * self._seconds_per_cube * n_members)
-        # Largest h with m h^2 + h^3 <= cost, from below.
-        h = np.sqrt(cost / m)
-        h = np.sqrt(cost / (m + h))
+        (m, d), left = shape, max(self.left(), 0.0) / n_members
+        # Seconds of products, which grow as m h^2 (and h^3, for h below m), and of distances.
+        square = PER_LAYER * self._seconds_per_cube * (m + np.sqrt(m))
+        linear = PER_DISTANCE * m * d
+        h = (np.sqrt(linear**2 + 4.0 * square * left) - linear) / (2.0 * square)
         return int(np.clip(h, min(FEWEST, most), most))
