@@ -7,13 +7,15 @@ import os
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from time import perf_counter
+from time import perf_counter, sleep
 from typing import Any
 
 __all__ = ["Comparison", "Contestant", "Goal", "Outcome", "Timing", "race", "threads"]
 
 # Seconds after which a race starts no other round.
 BUDGET = 150.0
+# Seconds from which on a call may leave threads behind, and to wait for these to come to rest.
+LONG, PAUSE = 5e-3, 0.2
 # A value at or below it is as good as none.
 NOTHING = 1e-3
 
@@ -141,7 +143,9 @@ class Comparison:
 def race(
     contestants: Sequence[Contestant], repeats: int
 ) -> tuple[dict[str, Timing], dict[str, Any]]:
-    """Time contestants in turn, every other round backwards.
+    """Time contestants in turn, every other round backwards, with a pause after long calls.
+
+    Threads of BLAS spin for a while after work, and the next one is not to pay for that.
 
     Parameters
     ----------
@@ -168,6 +172,8 @@ def race(
                     begin = perf_counter()
                     results[c.name] = c.call()
                     seconds[c.name].append(perf_counter() - begin)
+                    if seconds[c.name][-1] > LONG:
+                        sleep(PAUSE)
             if perf_counter() - start > BUDGET:
                 break
     finally:

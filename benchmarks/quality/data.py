@@ -33,7 +33,7 @@ Kind = Literal["classification", "regression"]
 N_FOLDS = 5
 N_GENERATED = 1000
 # Up to so many rows: how many repeats, and how many folds of each.
-EXTENTS = ((1500, (2, N_FOLDS)), (6000, (1, N_FOLDS)))
+EXTENTS = ((1500, (2, N_FOLDS)), (3500, (1, N_FOLDS)))
 EXTENT_OF_THE_LARGEST = (1, 2)
 # Scaling is the contenders' own affair.
 arrays = Coding(one_hot, scaler=None)

@@ -55,7 +55,7 @@ Sample = Callable[[int], Reduce]
 Observe = Callable[[Array, Array, Array | None], Sum]
 
 
-@dataclass(frozen=True)
+@dataclass  # a frozen one takes a microsecond more to make, which small problems feel
 class Problem:
     """A least-squares problem that is read through a reduction over blocks of its rows."""
 
