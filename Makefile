@@ -44,7 +44,7 @@ PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 
 .PHONY: bench bench-quick
 
-bench: benchmarks/.venv/.made benchmarks/.venv312/.made ## compare with peers, about 25 minutes
+bench: benchmarks/.venv/.made benchmarks/.venv312/.made ## compare with peers, about 9 minutes
 	$(BENCH) benchmarks/run.py
 
 bench-quick: benchmarks/.venv/.made benchmarks/.venv312/.made ## the same at smaller sizes
