@@ -68,14 +68,14 @@ class Landmarks:
         AB = blas.dtrsm(1.0, L, gram.AB, trans_a=1)
         return cls(blank, shown, replace(gram, AA=AA, AB=AB), L)
 
-    def solve(self, alpha: float, gram: Gram | None = None) -> tuple[Array, Array]:
+    def solve(self, alpha: float) -> tuple[Array, Array]:
         """Return the factor R of ``A'A + alpha = R'R`` and the coefficients of the features."""
-        gram = gram or self.gram
-        AA = np.array(gram.AA, order="F")
+        AA = np.array(self.gram.AA, order="F")
         AA[np.diag_indices(len(AA))] += alpha
         R, info = lapack.dpotrf(AA, clean=0, overwrite_a=1)
         # A ridge too small for the digits that the Gram matrix has left is no solution.
-        W = lapack.dpotrs(R, gram.AB)[0] if info == 0 else np.full_like(gram.AB, np.inf)
+        AB = self.gram.AB
+        W = lapack.dpotrs(R, AB)[0] if info == 0 else np.full_like(AB, np.inf)
         return R, np.asarray(W)
 
     def coef(self, alpha: float) -> tuple[Array, Array, Array]:
