@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from ._budget import Budget
 from ._landmarks import fit_some
-from ._members import Member, Targets
+from ._members import Member, Targets, mean_answer
 from ._search import Search, learned_again
-from ._sensitivity import input_metric
+from ._sensitivity import squared_slopes
 from ._views import Stretched
 
 __all__ = ["Average", "Limits", "learn_average"]
@@ -76,28 +76,17 @@ class Average:
 
     def __call__(self, X: Array) -> Array:
         """Return the mean answer of the members."""
-        return np.asarray(sum(member(X) for member in self.members) / len(self.members))
+        return mean_answer(self.members, X)
 
     def importances(self, X: Array, weight: Array) -> Array:
         """Return the mean over members of the diagonal of the input metric, summing to one."""
         step, d = max(len(X) // SAMPLED, 1), X.shape[1]
         total = np.zeros(d)
         for member in self.members:
-            squares = _squared_slopes(member, X[::step], weight[::step])
+            squares = squared_slopes(member, X[::step], weight[::step])
             of_feature = np.bincount(member.view.features, squares, minlength=d)
             total += of_feature / (of_feature.sum() or 1.0)
         return np.asarray(total / total.sum()) if total.any() else np.full(d, 1.0 / d)
-
-
-def _squared_slopes(member: Member, X: Array, weight: Array) -> Array:
-    """Return the diagonal of the metric in units of the view before it was stretched."""
-    M = input_metric(member, member.view(X), weight)
-    if not isinstance(member.view, Stretched):
-        return M if M.ndim == 1 else M.diagonal()
-    root = member.view.root
-    if root.ndim == 1:
-        return (M if M.ndim == 1 else M.diagonal()) * root**2
-    return np.asarray(np.einsum("ij,jk,ik->i", root, M, root))
 
 
 def learn_average(
@@ -182,7 +171,7 @@ def _of_centres(member: Member, centres: Array, X: Array, targets: Targets) -> M
 
 
 def _sample(strata: Indices, n: int, rng: np.random.RandomState) -> Indices:
-    """Return at most n row numbers, of every stratum its share, and of each at least two rows."""
+    """Return at most n row numbers, of every stratum its share, and two at least if n allows."""
     if len(strata) <= n:
         return np.arange(len(strata))
     order = rng.permutation(len(strata))

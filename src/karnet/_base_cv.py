@@ -12,11 +12,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from . import _validation as validation
 from ._average import Average, Limits, learn_average
-from ._members import Splits, Targets
+from ._members import Splits, Targets, mean_answer
 from ._threads import ONE_THREAD
 from .activations import Array
+from .blocks import dense
 
-__all__ = ["KARNetworkCV", "dense"]
+__all__ = ["KARNetworkCV"]
 
 # Ridges as shares of the mean eigenvalue of the hidden layer's products.
 RIDGES = np.logspace(-6, 2, 17)
@@ -102,12 +103,7 @@ class KARNetworkCV(BaseEstimator):
         check_is_fitted(self)
         X = dense(validation.check_inputs(self, X, reset=False))
         with ONE_THREAD():
-            return np.asarray(sum(member(X) for member in self.estimators_) / len(self.estimators_))
-
-
-def dense(X: Any) -> Array:
-    """Return the inputs as an array, also if they are sparse."""
-    return np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float64)
+            return mean_answer(self.estimators_, X)
 
 
 def _results(average: Average) -> dict[str, NDArray[Any]]:

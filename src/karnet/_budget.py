@@ -15,7 +15,7 @@ TIMED = 200
 # Eigenvalue problems of a search; and the cost of a layer of h units and m rows, over m h^2 + h^3.
 N_PROBLEMS, PER_LAYER = 60.0, 1.8
 # Seconds that a distance takes for each input, in all passes over the rows.
-PER_DISTANCE = 1e-8
+PER_DISTANCE = 4e-9
 # Shares of the time for the search if it sees all rows, and if layers are learned afterwards.
 WHOLE, SAMPLE = 0.8, 0.3
 # Fewest rows of a search, and units of a layer.

@@ -28,6 +28,7 @@ __all__ = [
     "Targets",
     "fit_all",
     "left_out_error",
+    "mean_answer",
     "smoothest",
     "solved",
     "typical_distance",
@@ -143,6 +144,11 @@ class Member:
         return answer
 
 
+def mean_answer(members: Sequence[Member], X: Array) -> Array:
+    """Return the mean of what the members answer."""
+    return np.asarray(sum(member(X) for member in members) / len(members))
+
+
 def typical_distance(D: Array, weight: Array) -> float:
     """Return the mean distance between two rows, of all copies; 1 if all rows are equal."""
     return float(weight @ D @ weight / weight.sum() ** 2) or 1.0
@@ -194,9 +200,7 @@ def fit_all(shape: Shape, view: View, A: Array, G: Array, targets: Targets) -> M
         With the ridge of the least error.
     """
     Y, weight = targets.Y, targets.weight
-    kernel = KERNELS[shape.kernel]
-    scale = shape.scale * typical_distance(G, weight) if kernel.scaled else 1.0
-    K = kernel.profile(G, scale, shape.depth)
+    K, scale = _kernel_matrix(shape, G, weight)
     path = RidgePath.of_kernel(K, Y, weight)
     eigenvalues = path.eigenvalues if len(path.eigenvalues) else np.ones(1)
     alphas = np.maximum(targets.ridges * eigenvalues.mean(), LEAST * eigenvalues.max())
@@ -208,6 +212,13 @@ def fit_all(shape: Shape, view: View, A: Array, G: Array, targets: Targets) -> M
     return Member(shape, view, scale, A, D, b, alpha, error, left_out, path)
 
 
+def _kernel_matrix(shape: Shape, G: Array, weight: Array) -> tuple[Array, float]:
+    """Return K and the scale of the kernel from distances or products G of all rows."""
+    kernel = KERNELS[shape.kernel]
+    scale = shape.scale * typical_distance(G, weight) if kernel.scaled else 1.0
+    return kernel.profile(G, scale, shape.depth), scale
+
+
 def smoothest(errors: Sequence[float]) -> int:
     """Return the place of the last of rising ridges that have the least error."""
     return int(np.flatnonzero(errors == np.nanmin(errors))[-1])
@@ -215,10 +226,8 @@ def smoothest(errors: Sequence[float]) -> int:
 
 def solved(shape: Shape, view: View, A: Array, targets: Targets, alpha: float) -> Member:
     """Return the member with all rows as centres and a given ridge, not judged."""
-    kernel, weight = KERNELS[shape.kernel], targets.weight
-    G = kernel.geometry(A, A)
-    scale = shape.scale * typical_distance(G, weight) if kernel.scaled else 1.0
-    K = kernel.profile(G, scale, shape.depth)
+    weight = targets.weight
+    K, scale = _kernel_matrix(shape, KERNELS[shape.kernel].geometry(A, A), weight)
     C = _ridge_solution(K, alpha / weight, np.hstack([np.ones((len(K), 1)), targets.Y]))
     # With a bias, the coefficients of the rows sum to zero.
     b = C[:, 1:].sum(axis=0) / C[:, 0].sum()

@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._members import Member
+from ._views import Stretched
 from .kernels import angles, city_block
 
-__all__ = ["input_metric", "root_of"]
+__all__ = ["input_metric", "root_of", "squared_slopes"]
 
 Array = NDArray[np.float64]
 # Relative step of the slope of a kernel's profile, and distance below which rows count as equal.
@@ -41,6 +42,17 @@ def input_metric(member: Member, A: Array, weight: Array) -> Array:
     if A.shape[1] > WIDEST:
         return np.asarray(sum(share @ slope**2 for slope in slopes))
     return np.asarray(sum((slope.T * share) @ slope for slope in slopes))
+
+
+def squared_slopes(member: Member, X: Array, weight: Array) -> Array:
+    """Return the diagonal of the metric in units of the view before it was stretched."""
+    M = input_metric(member, member.view(X), weight)
+    if not isinstance(member.view, Stretched):
+        return M if M.ndim == 1 else M.diagonal()
+    root = member.view.root
+    if root.ndim == 1:
+        return (M if M.ndim == 1 else M.diagonal()) * root**2
+    return np.asarray(np.einsum("ij,jk,ik->i", root, M, root))
 
 
 def root_of(M: Array) -> Array:

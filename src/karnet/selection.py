@@ -13,10 +13,11 @@ from sklearn.metrics import r2_score
 
 from . import _validation as validation
 from ._average import Average
-from ._base_cv import KARNetworkCV, dense
+from ._base_cv import KARNetworkCV
 from ._docs import documented
 from ._intervals import jackknife_plus
 from .activations import Array
+from .blocks import dense
 from .learner import indicator
 from .loo import accuracy, log_loss
 
