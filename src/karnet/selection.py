@@ -310,8 +310,10 @@ class KARRegressorCV(RegressorMixin, KARNetworkCV):
         """Return intervals that hold the targets of new rows with about the given probability.
 
         They are those of the jackknife+: quantiles, over all rows of the training set, of what the
-        networks learned without that row say, plus or minus the error they make on it. It
-        is at least ``2 coverage - 1`` for any distribution, and about `coverage` in practice.
+        networks learned without that row say, plus or minus the error they make on it. For
+        networks that no target shaped, of infinite width, they hold at least ``2 coverage - 1`` of
+        new targets whatever the distribution. Others are treated alike, with errors from folds,
+        or with what they say learned from all rows. All hold about `coverage` in the mean.
 
         Parameters
         ----------
