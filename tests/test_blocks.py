@@ -11,8 +11,8 @@ import pytest
 from scipy import sparse
 from threadpoolctl import threadpool_info, threadpool_limits
 
+from karnet._statistics import Gram, Stack, Sum, Triangle
 from karnet._threads import ONE_THREAD
-from karnet.accumulate import Gram, Stack, Sum, Triangle
 from karnet.blocks import Rows, block_slices, dense, in_order
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from karnet import KARClassifier, KARRegressor
 from karnet._dense import Normal
-from karnet.accumulate import triangular
+from karnet._statistics import triangular
 from karnet.activations import ACTIVATIONS, Activation
 
 M, D, H, Q = 6000, 8, 150, 4
@@ -97,7 +97,7 @@ def test_of_q_classes_q_right_hand_sides_are_solved(solver, hidden, data, monkey
         return lambda first, last: widths.append(last.shape[1]) or function(first, last)
 
     monkeypatch.setattr(Normal, "__call__", noting(Normal.__call__))
-    monkeypatch.setattr("karnet.accumulate.triangular", noting(triangular))
+    monkeypatch.setattr("karnet._statistics.triangular", noting(triangular))
     KARClassifier((H,), hidden=hidden, alpha=1e-3, solver=solver, random_state=0).fit(*data)
     assert set(widths) == {Q}
 

@@ -18,7 +18,7 @@ FLOORS = [
     "activations",
     "_threads",
     "blocks",
-    "accumulate",
+    "_statistics",
     "_dense",
     "_problem",
     "_solvers",

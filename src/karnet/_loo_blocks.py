@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._dense import EPS
-from .accumulate import SHORT, Centre, Stack, Sum, Triangle
+from ._statistics import SHORT, Centre, Stack, Sum, Triangle
 from .blocks import Rows
 from .loo import LIMIT, RidgePath, squared_error
 

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from ._dense import EPS
 from ._loo_blocks import loo_squared_error
-from .accumulate import Sum
+from ._statistics import Sum
 from .activations import Array
 from .blocks import Rows
 from .learner import Plan, Report, learn, output_task, seen_by_output

@@ -26,7 +26,7 @@ from ._dense import (
     triangular_rcond,
 )
 from ._problem import SUMMATION, Problem, centred_rows, noise
-from .accumulate import Centre, Gram, Pair, Sum, triangular
+from ._statistics import Centre, Gram, Pair, Sum, triangular
 
 __all__ = ["DUAL", "PRIMAL"]
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ._lstsq import solve
 from ._problem import Reduce
-from .accumulate import Sum
+from ._statistics import Sum
 from .activations import Activation, Array, Function
 from .blocks import Rows
 from .network import Layer, Network, forward_through, pull_back

@@ -43,7 +43,7 @@ from ._ridge_factor import (
     lifted,
     reflected,
 )
-from .accumulate import centred
+from ._statistics import centred
 from .blocks import read_only
 
 __all__ = ["RidgePath", "accuracy", "alphas", "choose_alpha", "log_loss", "squared_error"]
