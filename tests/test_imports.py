@@ -17,6 +17,8 @@ SOURCE = Path(karnet.__file__).parent
 FLOORS = [
     "activations",
     "_threads",
+    "_rows",
+    "_stream",
     "blocks",
     "_statistics",
     "_dense",
@@ -40,6 +42,7 @@ FLOORS = [
     "_metric",
     "_infinite",
     "_validation",
+    "_scan",
     "_docs",
     "_base",
     "estimators",
