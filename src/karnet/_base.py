@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -12,16 +13,17 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from . import _validation as validation
+from ._array import check_device, is_foreign, like
 from ._infinite import ProductsWith, infinite_layers, learn_in_dual
 from ._lstsq import check_non_negative, check_rcond, check_solver
 from ._metric import learn_by_metric
-from ._rows import Table
-from ._stream import LocalPasses, Passes
+from ._rows import Rows, Table
+from ._stream import LocalPasses, Passes, Streamed, on_device
 from ._threads import one_thread_if_narrow
 from .activations import Activation, Array, Function, resolve_activation, through_exp
 from .blocks import Blocks
 from .learner import Plan, learn
-from .network import Layer, Network
+from .network import Layer, Network, outputs, scores
 
 __all__ = ["AnyActivation", "KARNetwork"]
 
@@ -54,6 +56,7 @@ class KARNetwork(BaseEstimator):
         direct_links: bool = False,
         init: str | Sequence[ArrayLike] = "normal",
         random_state: Any = None,
+        device: str | None = None,
     ) -> None:
         self.hidden_layer_sizes = hidden_layer_sizes
         self.activation = activation
@@ -68,10 +71,12 @@ class KARNetwork(BaseEstimator):
         self.direct_links = direct_links
         self.init = init
         self.random_state = random_state
+        self.device = device
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.array_api_support = True
         return tags
 
     def _plan(self, default_output: Activation | None) -> tuple[Plan, tuple[int, ...]]:
@@ -204,6 +209,9 @@ class KARNetwork(BaseEstimator):
     ) -> None:
         for name in LEARNED:
             self.__dict__.pop(name, None)
+        device = check_device(self.device)
+        if device is not None and isinstance(rows, Rows | Streamed):
+            rows = on_device(rows, device, partial(validation.checked_block, self._names()))
         widest = max(rows.n_features, *(max(layer.V.shape) for layer in drawn), 1)
         with one_thread_if_narrow(len(rows), len(rows) if plan.kernel else widest):
             if plan.kernel is not None:
@@ -214,6 +222,13 @@ class KARNetwork(BaseEstimator):
                 self.feature_importances_ = np.diag(self.metric_) / len(self.metric_)
             else:
                 network, self.layers_ = learn(rows, plan, drawn, Y)
+        self._keep(network, plan, getattr(rows, "X", None))
+
+    def _names(self) -> Any:
+        return getattr(self, "feature_names_in_", None)
+
+    def _keep(self, network: Network, plan: Plan, X: Any) -> None:
+        """Keep what was learned, as arrays of the kind that X is."""
         self.activations_ = list(plan.activations)
         self._direct_links, self._input_map = network.direct_links, network.input_map
         if isinstance(network.input_map, ProductsWith):
@@ -222,6 +237,12 @@ class KARNetwork(BaseEstimator):
         else:
             self.coefs_ = [layer.V for layer in network.layers]
             self.intercepts_ = [layer.w for layer in network.layers]
+        if is_foreign(X):
+            for name in LEARNED:
+                if isinstance(value := self.__dict__.get(name), list):
+                    setattr(self, name, [like(X, each) for each in value])
+                elif value is not None:
+                    setattr(self, name, like(X, value))
 
     def _network(self) -> Network:
         if isinstance(self._input_map, ProductsWith):
@@ -233,4 +254,13 @@ class KARNetwork(BaseEstimator):
 
     def _inputs(self, X: Any) -> Any:
         check_is_fitted(self)
-        return validation.check_inputs(self, X, reset=False)
+        X = validation.check_inputs(self, X, reset=False)
+        weights = self.dual_coef_ if hasattr(self, "dual_coef_") else self.coefs_[0]
+        validation.check_same_library(X, weights)
+        return X
+
+    def _scores(self, X: Any) -> Any:
+        return scores(self._network(), X, check_device(self.device))
+
+    def _outputs(self, X: Any) -> Any:
+        return outputs(self._network(), X, check_device(self.device))

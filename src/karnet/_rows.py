@@ -14,6 +14,8 @@ from typing import Any, Protocol, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from . import _array as arrays
+from ._array import some_rows
 from ._threads import ONE_THREAD
 
 __all__ = [
@@ -36,6 +38,10 @@ Array = NDArray[np.float64]
 # enough for a core's own cache.
 BLOCK_SIZE = 2**22
 CHUNK_SIZE = 2**18
+# Numbers per block elsewhere, where starting to compute takes long, and rows that are not halved
+# any more if memory is short.
+DEVICE_BLOCK_SIZE = 2**28
+LOWEST = 256
 
 
 class Statistic(Protocol):
@@ -75,6 +81,11 @@ class Table(Protocol):
         """The sum of the weights."""
         ...
 
+    @property
+    def quick(self) -> bool:
+        """Whether matrix products take little time beside everything else."""
+        ...
+
     def __len__(self) -> int: ...
 
     def map(self, change: Change, width: int, watch: Watch | None = None) -> Table:
@@ -94,16 +105,17 @@ class Table(Protocol):
         ...
 
 
-def block_slices(n_rows: int, width: int) -> list[slice]:
-    """Return slices that cut `n_rows` rows of `width` numbers into blocks of at most `BLOCK_SIZE`.
+def block_slices(n_rows: int, width: int, most: int | None = None) -> list[slice]:
+    """Return slices that cut `n_rows` rows of `width` numbers into blocks of `most` numbers.
 
-    They are even in number and height, for threads to share, unless that would make them low:
-    decompositions gain from a block only what it has more rows than columns.
+    That is `BLOCK_SIZE` if not given. They are even in number and height, for threads to share,
+    unless that would make them low: decompositions gain from a block only what it has more rows
+    than columns.
     """
     size = n_rows * width
     if size <= CHUNK_SIZE:
         return [slice(0, n_rows)]
-    highest = max(BLOCK_SIZE // width, 256)
+    highest = max((most or BLOCK_SIZE) // width, 256)
     n_pairs = -(-n_rows // (2 * highest))
     even = -(-n_rows // (2 * n_pairs))
     return _slices(slice(0, n_rows), min(max(even, 2 * width, 256), highest))
@@ -183,28 +195,40 @@ class Rows:
     @property
     def total(self) -> float:
         """The sum of the weights."""
-        return float(len(self) if self.weight is None else self.weight.sum())
+        if self.weight is None:
+            return float(len(self))
+        return float(arrays.namespace(self.weight).sum(self.weight))
+
+    @property
+    def quick(self) -> bool:
+        """Whether matrix products take little time beside everything else."""
+        return not self._here
+
+    @property
+    def _here(self) -> bool:
+        return arrays.is_host(self.X)
 
     def _blocks(self) -> list[slice]:
-        return block_slices(len(self), max(self.width, self.X.shape[1]))
+        most = None if self._here else DEVICE_BLOCK_SIZE
+        return block_slices(len(self), max(self.width, self.X.shape[1]), most)
 
     def _read(self, rows: slice, room: Array | None) -> Block:
         """Return some rows, inputs changed, in `room` if that fits; all but these are read-only."""
         if self.change is None:
-            X = read_only(dense(self.X[rows]))
+            X = read_only(dense(some_rows(self.X, rows)))
         else:
             change = self.change if self.watch is None else partial(self.change, watch=self.watch)
             X = self._changed(change, rows, room)
         weight = None if self.weight is None else self.weight[rows]
-        return X, read_only(self.y[rows]), weight
+        return X, read_only(some_rows(self.y, rows)), weight
 
     def _changed(self, change: Change, rows: slice, room: Array | None) -> Array:
-        chunks = chunk_slices(rows, self.width)
+        chunks = chunk_slices(rows, self.width) if self._here else [rows]
         if len(chunks) == 1:
-            return np.asarray(change(read_only(dense(self.X[rows]))), dtype=np.float64)
+            return arrays.float64(change(read_only(dense(some_rows(self.X, rows)))))
         start, n_rows = rows.start, rows.stop - rows.start
         for chunk in chunks:
-            A = change(read_only(dense(self.X[chunk])))
+            A = change(read_only(dense(some_rows(self.X, chunk))))
             if room is None or room.shape[1] != A.shape[1] or len(room) < n_rows:
                 room = np.empty((n_rows, A.shape[1]))
             room[chunk.start - start : chunk.stop - start] = A
@@ -214,23 +238,24 @@ class Rows:
     def map(self, change: Change, width: int, watch: Watch | None = None) -> Rows:
         """Return these rows with inputs as they come out of `change`; of few rows, at once."""
         lazy = replace(self, change=change, width=width, watch=watch)
-        few = len(self) * max(width, self.X.shape[1]) <= BLOCK_SIZE
-        return lazy.gathered() if few else lazy
+        few = BLOCK_SIZE if self._here else arrays.free_numbers(self.X) // 4
+        return lazy.gathered() if len(self) * max(width, self.X.shape[1]) <= few else lazy
 
     def gathered(self) -> Rows:
         """Return these rows with inputs as they come out of their change."""
         if self.change is None:
             return self
+        if not self._here:  # joined blocks would be a copy of each
+            return Rows(self._read(slice(0, len(self)), None)[0], self.y, self.weight)
         with closing(in_order(lambda rows: self._read(rows, None)[0], self._blocks())) as parts:
-            first, *others = parts
-        X = np.concatenate([first, *others]) if others else first
-        return Rows(X, self.y, self.weight)
+            return Rows(arrays.joined(list(parts)), self.y, self.weight)
 
     def every(self, step: int) -> Rows:
         """Return every `step`-th of these rows, or the next smaller power of 2, unwatched."""
         step = power_of_2(step)
+        X, y = (some_rows(each, slice(None, None, step)) for each in (self.X, self.y))
         weight = None if self.weight is None else self.weight[::step]
-        return replace(self, X=self.X[::step], y=self.y[::step], weight=weight, watch=None)
+        return replace(self, X=X, y=y, weight=weight, watch=None)
 
     def reduce(self, statistic: Callable[[*Block], S], fine: bool = False) -> S:
         """Return the merged statistic of all blocks, or of chunks of them if `fine`.
@@ -239,8 +264,9 @@ class Rows:
         """
         if len(self) * max(self.width, self.X.shape[1]) <= CHUNK_SIZE:
             return statistic(*self._read(slice(0, len(self)), None))
-        rooms: list[Array] = []
-        of_block = partial(self.of_block, statistic, fine, rooms)
+        if not self._here:  # threads would only wait for each other
+            return merged(self._of_device_block(statistic, rows) for rows in self._blocks())
+        of_block = partial(self.of_block, statistic, fine, [])
         with closing(in_order(of_block, self._blocks())) as parts:
             return merged(parts)
 
@@ -248,6 +274,8 @@ class Rows:
         self, statistic: Callable[[*Block], S], fine: bool, rooms: list[Array], rows: slice
     ) -> S:
         """Return the statistic of a block of rows; it may come to lie in one of the rooms."""
+        if not self._here:
+            return self._of_device_block(statistic, rows)
         if fine:
             chunks = chunk_slices(rows, max(self.width, self.X.shape[1]))
             return merged(statistic(*self._read(chunk, None)) for chunk in chunks)
@@ -255,6 +283,17 @@ class Rows:
         found = statistic(*block)
         rooms.append(block[0])
         return found
+
+    def _of_device_block(self, statistic: Callable[[*Block], S], rows: slice) -> S:
+        """Return the statistic of a block of rows; of its halves, if memory runs out."""
+        try:
+            return statistic(*self._read(rows, None))
+        except Exception as error:
+            if rows.stop - rows.start <= LOWEST or not arrays.is_out_of_memory(error):
+                raise
+        middle = (rows.start + rows.stop) // 2
+        halves = slice(rows.start, middle), slice(middle, rows.stop)
+        return merged(self._of_device_block(statistic, half) for half in halves)
 
 
 def merged(parts: Iterable[S]) -> S:
@@ -277,7 +316,9 @@ def power_of_2(step: int) -> int:
 
 
 def read_only(array: NDArray[Any]) -> NDArray[Any]:
-    """Return a view that cannot be written to."""
+    """Return a view that cannot be written to; arrays of other libraries never are."""
+    if not arrays.is_host(array):
+        return array
     view = array.view()
     view.flags.writeable = False
     return view
@@ -288,4 +329,6 @@ def dense(X: Any) -> Array:
 
     Matrix products round differently on columns in one piece; results must not depend on that.
     """
+    if not arrays.is_host(X):
+        return arrays.float64(X)
     return np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float64, order="C")

@@ -9,17 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from math import prod
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from . import _array as arrays
 from ._lstsq import solve
 from ._problem import Reduce
 from ._rows import Table
 from ._statistics import Sum
 from .activations import Activation, Array, Function
-from .network import Layer, Network, forward_through, pull_back
+from .network import Layer, Network, count, forward_through, pull_back
 
 __all__ = ["Plan", "Report", "Task", "indicator", "learn", "output_task", "seen_by_output"]
 
@@ -198,12 +200,13 @@ def _learn_layer(
         solver=plan.solver,
         rcond=_cut_off(plan, below),
         sample=lambda step: reduction_of(seen.every(step)),
+        quick=seen.quick,
         observe=None if task.distinct is None else task.observe,
     )
     layer = task.layer(solution.coef)
     observed = solution.observed
     if observed is None:
-        observed = seen.reduce(partial(task.measure, layer), fine=True).value
+        observed = arrays.to_numpy(seen.reduce(partial(task.measure, layer), fine=True).value)
     reports = _drawn_reports(watch, below)
     return layer, [*reports, Report.of(solution.rank, solution.solver, observed)]
 
@@ -211,7 +214,7 @@ def _learn_layer(
 def _drawn_reports(watch: list[Array] | None, below: Sequence[Layer]) -> list[Report]:
     if watch is None:
         return []
-    n_rows, *outside = np.sum(watch, axis=0)
+    n_rows, *outside = np.sum([arrays.to_numpy(each) for each in watch], axis=0)
     widths = [layer.V.shape[1] for layer in below]
     shares = [float(n / (n_rows * h)) for n, h in zip(outside, widths, strict=True)]
     return [Report(None, "random", None, share) for share in shares]
@@ -263,12 +266,14 @@ class Task:
     def right_hand_side(self, y: NDArray[Any]) -> Array:
         """Return what is solved for: the goals of some rows, or which of the few each row has."""
         if self.distinct is None:
-            return self.goals(y).B - self.centre
+            return self.goals(y).B - arrays.like(y, np.asarray(self.centre))
         return indicator(y, len(self.distinct.B))
 
     def in_goals(self, M: Array) -> Array:
         """Return what is linear in the right-hand side as linear in the goals less the centre."""
-        return M if self.distinct is None else M @ (self.distinct.B - self.centre)
+        if self.distinct is None:
+            return M
+        return M @ arrays.like(M, self.distinct.B - self.centre)
 
     def layer(self, coef: Array) -> Layer:
         """Return the layer of a solution for the right-hand side."""
@@ -283,17 +288,21 @@ class Task:
     def observe(self, fit: Array, E: Array, weight: Array | None) -> Sum:
         """Return the tally of some rows from the fit of their right-hand side."""
         assert self.distinct is not None
-        Z = self.in_goals(fit) + self.centre
-        goals = Goals(E @ self.distinct.B, E @ self.distinct.clipped)
+        Z = self.in_goals(fit) + arrays.like(fit, np.asarray(self.centre))
+        goals = Goals(
+            E @ arrays.like(E, self.distinct.B), E @ arrays.like(E, self.distinct.clipped)
+        )
         return self._tally(Z, goals, weight)
 
     def _tally(self, Z: Array, goals: Goals, weight: Array | None) -> Sum:
         """Return squared error and target, values outside the domain, clipped targets, and all."""
-        outside = np.count_nonzero(self.f.outside(Z))
-        Z -= goals.B
-        squares = np.array([np.einsum("ij,ij->i", M, M) for M in (Z, goals.B)])
-        squares = squares.sum(axis=1) if weight is None else squares @ weight
-        return Sum(np.array([*squares, outside, goals.clipped.sum(), Z.size]))
+        outside = count(self.f.outside(Z)) if self.f.has_edges else 0.0
+        Z = Z - goals.B
+        squares = [arrays.row_squares(M) for M in (Z, goals.B)]
+        squares = squares if weight is None else [each * weight for each in squares]
+        xp = arrays.namespace(Z)
+        error, target, clipped = (xp.sum(each) for each in (*squares, goals.clipped))
+        return Sum(arrays.stacked([error, target, outside, clipped, float(prod(Z.shape))]))
 
 
 @dataclass(frozen=True)
@@ -306,15 +315,18 @@ class Goals:
     @classmethod
     def of(cls, f: Activation, H: Array) -> Goals:
         """Return the goals of a layer that should give H after its activation f."""
-        return cls(f.phi(H), f.outside_codomain(H).sum(axis=1))
+        outside = f.outside_codomain(H)
+        return cls(f.phi(H), arrays.namespace(H).sum(arrays.float64(outside), axis=1))
 
     def take(self, rows: NDArray[Any]) -> Goals:
         """Return the goals of some rows."""
-        return Goals(self.B[rows], self.clipped[rows])
+        return Goals(arrays.selected(self.B, rows), arrays.selected(self.clipped, rows))
 
 
 def indicator(codes: NDArray[Any], q: int) -> Array:
     """Return E, one row per code with a 1 in its column."""
+    if not arrays.is_host(codes):
+        return arrays.float64(codes[:, None] == arrays.indices(codes, q))
     E = np.zeros((len(codes), q))
     E[np.arange(len(codes)), codes] = 1.0
     return E
