@@ -252,11 +252,11 @@ class KARNetwork(BaseEstimator):
             layers = [Layer(*part) for part in parts]
         return Network(tuple(layers), self._direct_links, self._input_map)
 
-    def _inputs(self, X: Any) -> Any:
+    def _inputs(self, X: Any, method: str) -> Any:
         check_is_fitted(self)
         X = validation.check_inputs(self, X, reset=False)
         weights = self.dual_coef_ if hasattr(self, "dual_coef_") else self.coefs_[0]
-        validation.check_same_library(X, weights)
+        validation.check_same_library(X, weights, f"{type(self).__name__}.{method}")
         return X
 
     def _scores(self, X: Any) -> Any:

@@ -196,7 +196,9 @@ class KARClassifier(ClassifierMixin, KARNetwork):
             row and 0 for all others. For two classes one column, -1 and 1 where
             the output is what was taught for ``classes_[0]`` and ``classes_[1]``.
         """
-        X = self._inputs(X)
+        return self._decision(self._inputs(X, "decision_function"))
+
+    def _decision(self, X: Any) -> Any:
         if self.classes_.shape[0] > 2:
             return arrays.as_type(self._outputs(X), X.dtype)
         f = self.activations_[-1]
@@ -216,7 +218,7 @@ class KARClassifier(ClassifierMixin, KARNetwork):
         -------
         ndarray of shape (n_samples,)
         """
-        decision = self.decision_function(X)
+        decision = self._decision(self._inputs(X, "predict"))
         xp = arrays.namespace(decision)
         if decision.ndim == 2:
             codes = xp.argmax(decision, axis=1)
@@ -241,7 +243,7 @@ class KARClassifier(ClassifierMixin, KARNetwork):
             4 for more: the scale at which a probability near 1/2 changes as the taught
             output of 0 or 1 does.
         """
-        decision = self.decision_function(X)
+        decision = self._decision(self._inputs(X, "predict_proba"))
         if decision.ndim == 1:
             return arrays.expit(
                 2.0 * arrays.joined([-decision[:, None], decision[:, None]], axis=1)
@@ -364,7 +366,7 @@ class KARRegressor(RegressorMixin, KARNetwork):
         -------
         ndarray of shape (n_samples,) or (n_samples, n_outputs), as the y of `fit`
         """
-        X = self._inputs(X)
+        X = self._inputs(X, "predict")
         G = arrays.as_type(self._outputs(X), X.dtype)
         return G[:, 0] if self._one_output else G
 
