@@ -15,6 +15,7 @@ from scipy.linalg import LinAlgWarning
 from ._dense import EPS
 from ._problem import Observe, Problem, Reduce, Sample
 from ._solvers import DUAL, PRIMAL
+from ._statistics import Gram, Stack, Triangle
 from ._threads import one_thread_if_narrow
 from .blocks import Rows
 
@@ -60,9 +61,13 @@ class Solution:
 
 @dataclass(frozen=True)
 class Observed(Solution):
-    """A solution, and what was observed of its fit if that needed no pass of its own."""
+    """A solution, and what was observed of its fit if that needed no pass of its own.
+
+    And the statistic it was found from: any of its forms.
+    """
 
     observed: Array | None = None
+    statistic: Gram | Triangle | Stack | None = None
 
 
 def lstsq(
@@ -254,7 +259,7 @@ def solve(
             LinAlgWarning,
             stacklevel=3,
         )
-    return Observed(found.coef, found.rank, name, found.observed)
+    return Observed(found.coef, found.rank, name, found.observed, found.statistic)
 
 
 def choose_solver(m: int, n: int, singular: bool = False) -> str:

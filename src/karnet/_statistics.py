@@ -123,6 +123,13 @@ class Centre:
         moved = _sum_and_rounding(self.mean, self.low + share * self._to(other))
         return Centre(weight, *moved, self.n)
 
+    def without(self, other: Centre, /) -> Centre:
+        """Return the statistic of which this is the merger with the other."""
+        weight = self.weight - other.weight
+        share = other.weight / weight if weight else 0.0
+        moved = _sum_and_rounding(self.mean, self.low - share * self._to(other))
+        return Centre(weight, *moved, self.n)
+
     def step(self, other: Centre) -> Array:
         """Return the row [a, b] that products about the common mean have and those apart lack."""
         weight = self.weight + other.weight
@@ -225,6 +232,16 @@ class Gram:
         AA += np.outer(a, a)
         AB += np.outer(a, b)
         return Gram(self.centre.merge(other.centre), AA, AB)
+
+    def without(self, other: Gram, /) -> Gram:
+        """Return the statistic of which this is the merger with the other."""
+        rest = self.centre.without(other.centre)
+        step = rest.step(other.centre)
+        a, b = step[: rest.n], step[rest.n :]
+        AA, AB = self.AA - other.AA, self.AB - other.AB
+        AA -= np.outer(a, a)
+        AB -= np.outer(a, b)
+        return Gram(rest, AA, AB)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,331 @@
+"""The statistics of one least-squares problem ``[1, A] W = B`` that a user keeps.
+
+Rows are added to them, two of them merge, rows are removed from them, and at any time they are
+solved, as if all rows had been there at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass, field, replace
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ._controls import N_CONTROLS, controlled, controls, spread, with_errors
+from ._dense import EPS
+from ._downdate import GoneError, too_little_left, without_rows
+from ._forms import LIMIT, Known, as_triangle, condition, least_share, lengths, triangle_of_rows
+from ._lstsq import Solution, check_non_negative, check_rcond, real
+from ._problem import Problem, Reduce
+from ._solvers import PRIMAL, Found, from_gram
+from ._statistics import Gram, Stack, Triangle
+from .blocks import Rows
+
+__all__ = ["FORMS", "Accumulator"]
+
+Array = NDArray[np.float64]
+FORMS = ("auto", "gram", "triangle")
+
+# Relative error of the coefficients above which they are not given out, unless it is at most so
+# many times the error that a single decomposition has.
+DIGITS, INHERENT = 1e-8, 100.0
+# Share of the weight that must be left when rows are removed.
+LEAST_WEIGHT = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class Accumulator:
+    """The mergeable statistics of a least-squares problem ``[1, A] W = B``.
+
+    `solve` minimises ``||[1, A] W - B||^2 + alpha ||W||^2`` and, of all minimisers, the norm of W,
+    over the rows that were added and not removed, as `karnet.lstsq` does over rows themselves. An
+    accumulator never changes: `add`, `merge` and `remove` return another.
+
+    Parameters
+    ----------
+    n, q : int
+        The numbers of columns of A and of B.
+    bias : bool, default=True
+        Put a column of ones before A. With a ridge its coefficient is free.
+    alpha : float, default=0.0
+        The ridge. It counts in the condition that decides on the form.
+    rcond : float, optional
+        As in `karnet.lstsq`.
+    form : {"auto", "gram", "triangle"}, default="auto"
+        "gram" keeps A'A and A'B: one product per block of rows, but it squares the condition of A.
+        "triangle" keeps R and Q'B of ``A = Q R``: a decomposition per block, and the condition
+        stays as it is. "auto" starts with Gram products and turns to a triangle, for good, where
+        the condition of A (columns centred and scaled to unit length) is above 1e3.
+    statistic : optional
+        What is kept; nothing at the beginning.
+
+    Notes
+    -----
+    About ``8 n (n + q)`` bytes are kept. To add m rows takes about ``m n^2`` multiplications and
+    ``n^3 / 3`` for a look at the condition, or ``2 (m + n) n^2`` for a triangle; to remove them
+    takes about the same and a solve.
+
+    Coefficients are those that the rows at once would give to 1e-8, or an error says why not. That
+    is measured, by a few right-hand sides of known solution that are carried along.
+
+    Examples
+    --------
+    >>> from karnet.accumulate import Accumulator
+    >>> line = Accumulator(1, 1).add([[0.0], [1.0], [3.0]], [1.0, 3.0, 7.0])
+    >>> more = line.merge(Accumulator(1, 1).add([[2.0]], [8.0]))
+    >>> more.remove([[2.0]], [8.0]).solve().coef.round(8).tolist()
+    [[1.0], [2.0]]
+    """
+
+    n: int
+    q: int
+    _: KW_ONLY
+    bias: bool = True
+    alpha: float = 0.0
+    rcond: float | None = None
+    form: str = "auto"
+    statistic: Known | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        for name, size in (("n", self.n), ("q", self.q)):
+            if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 0:
+                raise ValueError(f"{name}={size!r} must be an integer that is not negative.")
+        if not isinstance(self.bias, (bool, np.bool_)):
+            raise ValueError(f"bias={self.bias!r} must be True or False.")
+        check_non_negative("alpha", self.alpha)
+        check_rcond(self.rcond)
+        if not isinstance(self.form, str) or self.form not in FORMS:
+            raise ValueError(f"form={self.form!r} is not known: give one of {', '.join(FORMS)}.")
+
+    @classmethod
+    def of(cls, found: Known | Stack, *, bias: bool, **settings: Any) -> Accumulator:
+        """Return the accumulator of rows from the statistic that a solver found for them.
+
+        Settings are `alpha`, `rcond` and `form`.
+        """
+        known = triangle_of_rows(found, bias) if isinstance(found, Stack) else found
+        empty = cls(known.centre.n, len(known.centre.B), bias=bias, **settings)
+        if isinstance(known, Gram):
+            worst = condition(empty._problem(), known)
+            if worst > LIMIT:
+                raise ValueError(
+                    f"Gram products of a matrix of condition {worst:.1e} were kept, and above "
+                    f"{LIMIT:.0e} they lack the digits for rows to be added or removed exactly."
+                )
+        return empty._keeping(controlled(known))
+
+    def add(
+        self, A: ArrayLike, B: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> Accumulator:
+        """Return the accumulator of more rows.
+
+        Parameters
+        ----------
+        A : array-like of shape (m, n)
+            The rows.
+        B : array-like of shape (m, q), or (m,) for one right-hand side
+            What they are to give.
+        sample_weight : array-like of shape (m,), optional
+            Weights of the rows. A weight of k is k copies of the row.
+
+        Returns
+        -------
+        Accumulator
+        """
+        rows = self._rows(A, B, sample_weight)
+        return self.take(rows.reduce, len(rows)) if len(rows) else self
+
+    def remove(
+        self, A: ArrayLike, B: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> Accumulator:
+        """Return the accumulator that never saw some rows.
+
+        They must have been added before; the statistics cannot tell that in general. Refused is
+        what they can tell: if there is more to remove than there is, if too little would be left in
+        some direction for its digits, or if, without a ridge, nothing would be left there.
+
+        Parameters
+        ----------
+        A, B, sample_weight
+            As in `add`.
+
+        Returns
+        -------
+        Accumulator
+        """
+        rows = self._rows(A, B, sample_weight)
+        return self.drop(rows.reduce, len(rows)) if len(rows) else self
+
+    def merge(self, other: Accumulator, /) -> Accumulator:
+        """Return the accumulator of the rows of both, with the ridge and form of this one.
+
+        Gram products and a triangle make a triangle.
+        """
+        if not isinstance(other, Accumulator):
+            raise TypeError(f"an Accumulator merges with another one, not with {type(other)}.")
+        ours, theirs = (self.n, self.q, self.bias), (other.n, other.q, other.bias)
+        if ours != theirs:
+            raise ValueError(
+                f"accumulators of different problems cannot be merged: n, q and bias are {ours} "
+                f"and {theirs}."
+            )
+        first, second = self.statistic, other.statistic
+        if first is None or second is None:
+            return self._keeping(first or second)
+        if isinstance(first, Gram) and isinstance(second, Gram):
+            gram = first.merge(second)
+            if self._as_gram(gram):
+                return self._keeping(gram)
+        return self._keeping(as_triangle(first).merge(as_triangle(second)))
+
+    def solve(self, alpha: float | None = None) -> Solution:
+        """Return the least-squares solution over all rows.
+
+        Parameters
+        ----------
+        alpha : float, optional
+            Another ridge than that of the accumulator.
+
+        Returns
+        -------
+        Solution
+        """
+        if alpha is None or check_non_negative("alpha", alpha) == self.alpha:
+            return self._solution
+        return replace(self, alpha=float(alpha))._solution
+
+    def take(self, reduce: Reduce, m: int) -> Accumulator:
+        """Return the accumulator of m more rows, read through a reduction over blocks of them.
+
+        It is called once or more.
+        """
+        p, known = self._problem(reduce, m), self.statistic
+        # Columns of so few rows depend on each other.
+        few = known is None and m <= self.n and not self.alpha
+        stable = isinstance(known, Triangle) or self.form == "triangle" or few
+        if self.form == "gram" or not stable:
+            gram = controlled(p.reduce(partial(Gram.of, bias=self.bias)))
+            assert isinstance(gram, Gram)
+            gram = known.merge(gram) if isinstance(known, Gram) else gram
+            if self._as_gram(gram):
+                return self._keeping(gram)
+        more = replace(self, statistic=controlled(p.triangle))
+        return self.merge(more)
+
+    def drop(self, reduce: Reduce, m: int) -> Accumulator:
+        """Return the accumulator without m rows, read through a reduction over blocks of them."""
+        try:
+            rest = replace(self, statistic=self._rest(self._problem(reduce, m)))
+            rest.solve()
+        except ValueError as error:
+            raise ValueError(f"these rows cannot be removed: {error}") from error
+        known = rest.statistic
+        if isinstance(known, Gram) and not self._as_gram(known):
+            return self._keeping(as_triangle(known))
+        return rest
+
+    def spread(self, columns: NDArray[np.intp], q: int) -> Accumulator:
+        """Return the accumulator of q right-hand sides: these in some columns, zeros in others."""
+        known = self.statistic
+        return replace(self, q=q, statistic=known and spread(known, columns, q))
+
+    def _rest(self, p: Problem) -> Known:
+        """Return the statistic without the rows of a problem."""
+        whole = self.statistic
+        if whole is None:
+            raise GoneError("there are none.")
+        part: Known
+        if isinstance(whole, Gram):
+            part = p.reduce(partial(Gram.of, bias=self.bias))
+        else:
+            part = p.reduce(partial(Triangle.of, bias=self.bias))
+        weight, total = part.centre.weight, whole.centre.weight
+        if self.bias and not total - weight > LEAST_WEIGHT * total:
+            raise GoneError(f"their weight is {weight:.6g}, and that of all rows {total:.6g}.")
+        part = controlled(part)
+        if isinstance(whole, Gram):
+            assert isinstance(part, Gram)
+            rest = whole.without(part)
+            if condition(p, rest) == np.inf:
+                raise GoneError(too_little_left(least_share(p, whole, rest)))
+            return rest
+        assert isinstance(part, Triangle)
+        p.known = whole
+        return without_rows(p, part, controls(self.n))
+
+    @cached_property
+    def _solution(self) -> Solution:
+        known, q = self.statistic, self.q
+        if known is None:
+            # Every W fits no rows, and 0 is the shortest.
+            return Solution(np.zeros((self.n + self.bias, q)), 0, "svd")
+        found, solver = self._found(with_errors(known))
+        scale = lengths(known)[:, None]
+        size = np.linalg.norm(scale * controls(self.n)) / np.sqrt(N_CONTROLS)
+        errors = np.linalg.norm(scale * found.coef[int(self.bias) :, q:], axis=0) / (size or 1.0)
+        lost, inherent = errors[:N_CONTROLS].max(), errors[N_CONTROLS:].max()
+        if not lost <= max(DIGITS, INHERENT * inherent):
+            raise ValueError(
+                f"rounding would reach {lost:.1e} of the coefficients, more than {DIGITS:.0e}: "
+                "learn from the rows afresh, or take a larger ridge."
+            )
+        return Solution(found.coef[:, :q], found.rank, solver)
+
+    def _found(self, known: Known) -> tuple[Found, str]:
+        p = self._problem()
+        with np.errstate(all="ignore"):
+            if isinstance(known, Gram):
+                worst = condition(p, known)
+                found = from_gram(p, known) if EPS * worst**2 <= DIGITS else None
+                if found is not None:
+                    return found, "cholesky"
+                raise ValueError(
+                    f"from Gram products, a matrix of condition {worst:.1e} cannot be solved to "
+                    f"{DIGITS:.0e}: keep a triangle, or take a larger ridge."
+                )
+            p.known = known
+            for solver in ("qr", "svd"):
+                found = PRIMAL[solver](p)
+                if found is not None:
+                    break
+        assert found is not None  # the last one always answers
+        return found, solver
+
+    def _as_gram(self, gram: Gram) -> bool:
+        return self.form == "gram" or condition(self._problem(), gram) <= LIMIT
+
+    def _keeping(self, known: Known | None) -> Accumulator:
+        if known is not None and self.form == "triangle":
+            known = as_triangle(known)
+        mixed = self.form == "gram" and isinstance(known, Triangle)
+        return replace(self, statistic=known, form="auto" if mixed else self.form)
+
+    def _problem(self, reduce: Reduce | None = None, m: int = 0) -> Problem:
+        cut_off = EPS * (self.n + self.bias) if self.rcond is None else self.rcond
+        return Problem(reduce or _no_rows, m, self.n, self.bias, self.alpha, cut_off)
+
+    def _rows(self, A: ArrayLike, B: ArrayLike, sample_weight: ArrayLike | None) -> Rows:
+        M, right = real("A", A, (2,)), real("B", B, (1, 2))
+        right = right[:, None] if right.ndim == 1 else right
+        if M.shape != (len(M), self.n) or right.shape != (len(M), self.q):
+            raise ValueError(
+                f"A and B must have {self.n} and {self.q} columns and as many rows, but their "
+                f"shapes are {M.shape} and {right.shape}."
+            )
+        if sample_weight is None:
+            return Rows(M, right)
+        weight = real("sample_weight", sample_weight, (1,))
+        if len(weight) != len(M) or not (weight >= 0.0).all():
+            raise ValueError(
+                f"sample_weight must hold a number that is not negative for each of the {len(M)} "
+                "rows."
+            )
+        kept = weight > 0.0
+        return Rows(M[kept], right[kept], weight[kept])
+
+
+def _no_rows(statistic: Callable[..., Any], /, fine: bool = False) -> Any:
+    raise AssertionError("what is known is not read from rows.")
