@@ -17,7 +17,7 @@ from ._metric import learn_by_metric
 from ._threads import one_thread_if_narrow
 from .activations import Activation, Array, Function, resolve_activation, through_exp
 from .blocks import Rows
-from .learner import Plan, learn
+from .learner import Plan, Report, learn
 from .network import Layer, Network
 
 __all__ = ["AnyActivation", "KARNetwork"]
@@ -174,13 +174,17 @@ class KARNetwork(BaseEstimator):
         widest = max(rows.X.shape[1], *(max(layer.V.shape) for layer in drawn), 1)
         with one_thread_if_narrow(len(rows), len(rows) if plan.kernel else widest):
             if plan.kernel is not None:
-                network, self.layers_ = learn_in_dual(rows, plan, Y)
+                network, reports = learn_in_dual(rows, plan, Y)
             elif plan.hidden == "metric":
                 best = learn_by_metric(rows, plan, drawn, Y)
-                network, self.layers_, self.metric_ = best.network, best.reports, best.metric
+                network, reports, self.metric_ = best.network, best.reports, best.metric
                 self.feature_importances_ = np.diag(self.metric_) / len(self.metric_)
             else:
-                network, self.layers_ = learn(rows, plan, drawn, Y)
+                network, reports = learn(rows, plan, drawn, Y)
+        self._keep(network, reports, plan)
+
+    def _keep(self, network: Network, reports: list[Report], plan: Plan) -> None:
+        self.layers_, self._learned_plan = reports, plan
         self.activations_ = list(plan.activations)
         self._direct_links, self._input_map = network.direct_links, network.input_map
         if isinstance(network.input_map, ProductsWith):

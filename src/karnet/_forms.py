@@ -54,9 +54,11 @@ def condition(p: Problem, gram: Gram) -> float:
 
 def least_share(p: Problem, whole: Gram, rest: Gram) -> float:
     """Return the least share of the products of all rows that some direction has in the rest."""
-    scale = lengths(whole)
-    both = ((each.AA + p.alpha * np.eye(p.n)) / np.outer(scale, scale) for each in (rest, whole))
-    return float(eigh(*both, eigvals_only=True)[0])
+    if condition(p, whole) == np.inf:
+        return 0.0
+    both = [each.AA + p.alpha * np.eye(p.n) for each in (rest, whole)]
+    scale = np.sqrt(np.diag(both[1]))
+    return float(eigvalsh(*(AA / np.outer(scale, scale) for AA in both))[0])
 
 
 def as_triangle(known: Known) -> Triangle:

@@ -34,6 +34,7 @@ __all__ = [
     "check_weight",
     "infinite_depth",
     "unchanged_on_failure",
+    "union_of_labels",
     "without_zeros",
 ]
 
@@ -203,17 +204,24 @@ def as_real_array(name: str, values: Any) -> Array:
     raise ValueError(f"{name} must hold real numbers only, in rows of equal length.")
 
 
-def check_class_weight(class_weight: Any, y: NDArray[Any], weight: Array | None) -> Array | None:
-    """Return the weights of the rows times those of their classes."""
+def check_class_weight(
+    class_weight: Any, y: NDArray[Any], weight: Array | None, partial: bool = False
+) -> Array | None:
+    """Return the weights of the rows times those of their classes; `partial` if others may come."""
     if class_weight is None:
         return weight
     classes, codes = np.unique(y, return_inverse=True)
     if isinstance(class_weight, str) and class_weight == "balanced":
+        if partial:
+            raise ValueError(
+                "class_weight='balanced' needs all rows at once: give the weights as a dict, or "
+                "learn by fit."
+            )
         totals = np.bincount(codes, weight)
         per_class = totals.sum() / (len(classes) * totals)
     elif isinstance(class_weight, dict):
         unknown = [label for label in class_weight if label not in classes.tolist()]
-        if unknown and len(class_weight) - len(unknown) < len(classes):
+        if not partial and unknown and len(class_weight) - len(unknown) < len(classes):
             raise ValueError(f"class_weight names {unknown[0]!r}, a class that y does not hold.")
         per_class = as_real_array(
             "class_weight", [class_weight.get(label, 1.0) for label in classes.tolist()]
@@ -223,6 +231,22 @@ def check_class_weight(class_weight: Any, y: NDArray[Any], weight: Array | None)
     if not (np.isfinite(per_class) & (per_class >= 0.0)).all() or not per_class.any():
         raise ValueError("class_weight must be finite, not negative, and not zero for every class.")
     return np.asarray(per_class[codes] if weight is None else weight * per_class[codes])
+
+
+def union_of_labels(*parts: NDArray[Any]) -> NDArray[Any]:
+    """Return the distinct labels of all parts, sorted."""
+    parts = tuple(part for part in parts if len(part))
+    kinds = {
+        "text" if part.dtype.kind in "US" else "number" for part in parts if part.dtype != object
+    }
+    try:
+        if len(kinds) > 1:
+            raise TypeError("text and numbers")
+        return np.unique(np.concatenate(parts))
+    except TypeError as error:
+        raise ValueError(
+            f"labels cannot be sorted together ({error}): give all of them one type."
+        ) from error
 
 
 def check_sizes(sizes: Any) -> tuple[int, ...]:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ._controls import N_CONTROLS, controlled, controls, spread, with_errors
-from ._dense import EPS
+from ._dense import EPS, ESTIMATE
 from ._downdate import GoneError, too_little_left, without_rows
 from ._forms import LIMIT, Known, as_triangle, condition, least_share, lengths, triangle_of_rows
 from ._lstsq import Solution, check_non_negative, check_rcond, real
@@ -59,8 +59,8 @@ class Accumulator:
         "triangle" keeps R and Q'B of ``A = Q R``: a decomposition per block, and the condition
         stays as it is. "auto" starts with Gram products and turns to a triangle, for good, where
         the condition of A (columns centred and scaled to unit length) is above 1e3.
-    statistic : optional
-        What is kept; nothing at the beginning.
+    statistic, least_alpha : optional
+        What is kept, and the least ridge that its digits are enough for; nothing at the beginning.
 
     Notes
     -----
@@ -88,6 +88,7 @@ class Accumulator:
     rcond: float | None = None
     form: str = "auto"
     statistic: Known | None = field(default=None, repr=False)
+    least_alpha: float = field(default=0.0, repr=False)
 
     def __post_init__(self) -> None:
         for name, size in (("n", self.n), ("q", self.q)):
@@ -113,7 +114,8 @@ class Accumulator:
             if worst > LIMIT:
                 raise ValueError(
                     f"Gram products of a matrix of condition {worst:.1e} were kept, and above "
-                    f"{LIMIT:.0e} they lack the digits for rows to be added or removed exactly."
+                    f"{LIMIT:.0e} they lack the digits for rows to be added or removed exactly: "
+                    "learn by partial_fit, which keeps a triangle there."
                 )
         return empty._keeping(controlled(known))
 
@@ -172,14 +174,17 @@ class Accumulator:
                 f"accumulators of different problems cannot be merged: n, q and bias are {ours} "
                 f"and {theirs}."
             )
+        other = replace(self, statistic=other.statistic, least_alpha=other.least_alpha)
         first, second = self.statistic, other.statistic
         if first is None or second is None:
-            return self._keeping(first or second)
+            return other._keeping(second) if first is None else self
         if isinstance(first, Gram) and isinstance(second, Gram):
             gram = first.merge(second)
             if self._as_gram(gram):
                 return self._keeping(gram)
-        return self._keeping(as_triangle(first).merge(as_triangle(second)))
+        R, least = self._triangle()
+        other_R, other_least = other._triangle()
+        return replace(self, least_alpha=max(least, other_least))._keeping(R.merge(other_R))
 
     def solve(self, alpha: float | None = None) -> Solution:
         """Return the least-squares solution over all rows.
@@ -224,7 +229,8 @@ class Accumulator:
             raise ValueError(f"these rows cannot be removed: {error}") from error
         known = rest.statistic
         if isinstance(known, Gram) and not self._as_gram(known):
-            return self._keeping(as_triangle(known))
+            triangle, least = rest._triangle()
+            return replace(self, statistic=triangle, least_alpha=least)
         return rest
 
     def spread(self, columns: NDArray[np.intp], q: int) -> Accumulator:
@@ -262,6 +268,11 @@ class Accumulator:
         if known is None:
             # Every W fits no rows, and 0 is the shortest.
             return Solution(np.zeros((self.n + self.bias, q)), 0, "svd")
+        if self.alpha < self.least_alpha:
+            raise ValueError(
+                f"what was kept has the digits for a ridge of {self.least_alpha:.3g} or more, not "
+                f"for {self.alpha:.3g}: learn from the rows afresh."
+            )
         found, solver = self._found(with_errors(known))
         scale = lengths(known)[:, None]
         size = np.linalg.norm(scale * controls(self.n)) / np.sqrt(N_CONTROLS)
@@ -278,14 +289,14 @@ class Accumulator:
         p = self._problem()
         with np.errstate(all="ignore"):
             if isinstance(known, Gram):
-                worst = condition(p, known)
-                found = from_gram(p, known) if EPS * worst**2 <= DIGITS else None
-                if found is not None:
-                    return found, "cholesky"
-                raise ValueError(
-                    f"from Gram products, a matrix of condition {worst:.1e} cannot be solved to "
-                    f"{DIGITS:.0e}: keep a triangle, or take a larger ridge."
-                )
+                self._refuse_lost(condition(p, known))
+                found = from_gram(p, known)
+                if found is None:
+                    raise ValueError(
+                        f"from Gram products, the matrix cannot be solved at rcond={p.rcond:.1e}: "
+                        "keep a triangle."
+                    )
+                return found, "cholesky"
             p.known = known
             for solver in ("qr", "svd"):
                 found = PRIMAL[solver](p)
@@ -295,13 +306,34 @@ class Accumulator:
         return found, solver
 
     def _as_gram(self, gram: Gram) -> bool:
-        return self.form == "gram" or condition(self._problem(), gram) <= LIMIT
+        p = self._problem()
+        return self.form == "gram" or condition(p, gram) <= min(LIMIT, 1.0 / (ESTIMATE * p.rcond))
 
     def _keeping(self, known: Known | None) -> Accumulator:
-        if known is not None and self.form == "triangle":
-            known = as_triangle(known)
+        kept = replace(self, statistic=known)
+        if isinstance(known, Gram) and self.form == "triangle":
+            triangle, least = kept._triangle()
+            return replace(kept, statistic=triangle, least_alpha=least)
         mixed = self.form == "gram" and isinstance(known, Triangle)
-        return replace(self, statistic=known, form="auto" if mixed else self.form)
+        return replace(kept, form="auto") if mixed else kept
+
+    def _triangle(self) -> tuple[Triangle, float]:
+        """Return what is kept as a triangle, and the least ridge that its digits are enough for."""
+        known = self.statistic
+        if not isinstance(known, Gram):
+            assert known is not None
+            return known, self.least_alpha
+        p = self._problem()
+        self._refuse_lost(condition(p, known))
+        bare = EPS * condition(replace(p, alpha=0.0), known) ** 2 <= DIGITS
+        return as_triangle(known), self.least_alpha if bare else self.alpha
+
+    def _refuse_lost(self, condition: float) -> None:
+        if not EPS * condition**2 <= DIGITS:
+            raise ValueError(
+                f"from Gram products, a matrix of condition {condition:.1e} cannot be solved to "
+                f"{DIGITS:.0e}: keep a triangle, or take a larger ridge."
+            )
 
     def _problem(self, reduce: Reduce | None = None, m: int = 0) -> Problem:
         cut_off = EPS * (self.n + self.bias) if self.rcond is None else self.rcond

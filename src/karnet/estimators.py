@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -12,21 +11,18 @@ from scipy.special import expit, softmax
 from sklearn.base import ClassifierMixin, RegressorMixin
 
 from . import _validation as validation
-from ._base import AnyActivation, KARNetwork
+from ._base import AnyActivation
 from ._docs import documented
-from .activations import Activation, Array, resolve_activation
+from ._targets import class_targets
+from ._updates import ClassUpdates, NumberUpdates
 from .blocks import Rows
-from .learner import Plan
-from .network import Layer, outputs, scores
+from .network import outputs, scores
 
 __all__ = ["KARClassifier", "KARRegressor"]
 
-# How far inside the interval of the inverse activation class targets of 0 and 1 are put.
-CLASS_MARGIN = 0.05
-
 
 @documented
-class KARClassifier(ClassifierMixin, KARNetwork):
+class KARClassifier(ClassifierMixin, ClassUpdates):
     """Classifier that solves every layer of a neural network by minimum-norm least squares.
 
     For k = 1 ... n, ``||A_k W_k - B_k||^2 + alpha ||V_k||^2`` is minimised, then the norm of W_k,
@@ -126,22 +122,10 @@ class KARClassifier(ClassifierMixin, KARNetwork):
         self
         """
         with validation.unchanged_on_failure(self):
-            plan, sizes = self._plan(default_output=None)
-            X = validation.check_inputs(self, X, reset=True)
-            y = validation.check_labels(y, X.shape[0])
-            X, y, weight = validation.without_zeros(
-                X, y, validation.check_weight(sample_weight, len(y))
-            )
-            weight = validation.check_class_weight(self.class_weight, y, weight)
-            X, y, weight = validation.without_zeros(X, y, weight)
+            plan, sizes = self._plan(self._default_output)
+            X, y, weight = self._checked(X, y, sample_weight, reset=True)
             self.classes_, codes = np.unique(y, return_inverse=True)
-            if len(self.classes_) < 2:
-                raise ValueError(
-                    f"y must hold at least two classes, but holds one class only: "
-                    f"{self.classes_.tolist()[0]!r}."
-                )
-            Y = _class_targets(plan.activations[-1], len(self.classes_))
-            drawn = self._draw(plan, sizes, X.shape[1], Y.shape[1])
+            Y, drawn = self._start(plan, sizes, X.shape[1])
             self._fit_network(Rows(X, codes, weight), plan, drawn, Y)
         return self
 
@@ -164,7 +148,7 @@ class KARClassifier(ClassifierMixin, KARNetwork):
         if len(self.classes_) > 2:
             return np.asarray(outputs(self._network(), X), dtype=X.dtype)
         f = self.activations_[-1]
-        low, high = f.phi(_class_targets(f, 2))
+        low, high = f.phi(class_targets(f, 2))
         Z = scores(self._network(), X)
         return np.asarray((2.0 * Z - low - high) / (high - low), dtype=X.dtype)[:, 0]
 
@@ -206,7 +190,7 @@ class KARClassifier(ClassifierMixin, KARNetwork):
 
 
 @documented
-class KARRegressor(RegressorMixin, KARNetwork):
+class KARRegressor(RegressorMixin, NumberUpdates):
     """Regressor that solves every layer of a neural network by minimum-norm least squares.
 
     For k = 1 ... n, ``||A_k W_k - B_k||^2 + alpha ||V_k||^2`` is minimised, then the norm of W_k,
@@ -276,18 +260,9 @@ class KARRegressor(RegressorMixin, KARNetwork):
         self
         """
         with validation.unchanged_on_failure(self):
-            plan, sizes = self._plan(default_output=resolve_activation("identity"))
-            X = validation.check_inputs(self, X, reset=True)
-            y = validation.check_real_targets(y, X.shape[0])
-            X, y, weight = validation.without_zeros(
-                X, y, validation.check_weight(sample_weight, len(y))
-            )
-            Y = y[:, None] if y.ndim == 1 else y
-            drawn = self._draw(plan, sizes, X.shape[1], Y.shape[1])
-            if drawn and plan.hidden == "pullback":
-                plan, drawn[-1] = _in_target_units(plan, drawn[-1], Y, weight)
-            self._fit_network(Rows(X, Y, weight), plan, drawn)
-            self._one_output = y.ndim == 1
+            plan, sizes = self._plan(self._default_output)
+            checked = self._checked(X, y, sample_weight, reset=True)
+            self._fit_network(*self._start(plan, sizes, *checked))
         return self
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -305,22 +280,3 @@ class KARRegressor(RegressorMixin, KARNetwork):
         X = self._inputs(X)
         G = np.asarray(outputs(self._network(), X), dtype=X.dtype)
         return G[:, 0] if self._one_output else G
-
-
-def _class_targets(f: Activation, q: int) -> Array:
-    """Return the output taught for each class: one column for two classes, else an indicator."""
-    Y = np.array([[0.0], [1.0]]) if q == 2 else np.eye(q)
-    return f.inside(Y, CLASS_MARGIN)
-
-
-def _in_target_units(plan: Plan, last: Layer, Y: Array, weight: Array | None) -> tuple[Plan, Layer]:
-    """Return plan and drawn output layer for targets of any unit and offset.
-
-    Weights are drawn for standardised targets, or the inverse activations would saturate.
-    """
-    B = last.f.phi(Y)
-    mean = np.average(B, axis=0, weights=weight) if plan.fit_intercept else np.zeros(Y.shape[1])
-    scale = np.sqrt(np.average((B - mean) ** 2, axis=0, weights=weight))
-    scale[scale == 0.0] = 1.0
-    layer = Layer(last.V * scale, last.w * scale + mean, last.f)
-    return replace(plan, centre=mean), layer

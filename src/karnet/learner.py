@@ -28,6 +28,7 @@ __all__ = [
     "cut_off",
     "indicator",
     "learn",
+    "n_inputs",
     "output_task",
     "seen_by_output",
 ]
@@ -193,13 +194,13 @@ def _learn_layer(
     # As wide as in prediction: in chunks of other heights products round differently.
     shapes = [max(layer.V.shape) for layer in (*below, *upper)]
     links = rows.X.shape[1] * plan.direct_links
-    last = len(upper[-1].V) + links if upper else _n_inputs(rows, plan, below)
+    last = len(upper[-1].V) + links if upper else n_inputs(rows, plan, below)
     seen = _seen(rows, plan, below, watch, *shapes, last, wide)
 
     solution = solve(
         task.reduction(seen),
         len(rows),
-        _n_inputs(rows, plan, below),
+        n_inputs(rows, plan, below),
         bias=task.bias,
         alpha=plan.alpha,
         solver=plan.solver,
@@ -359,7 +360,8 @@ def _is_output(plan: Plan, below: Sequence[Layer]) -> bool:
     return len(below) == len(plan.activations) - 1
 
 
-def _n_inputs(rows: Rows, plan: Plan, below: Sequence[Layer]) -> int:
+def n_inputs(rows: Rows, plan: Plan, below: Sequence[Layer]) -> int:
+    """Return how many columns the layer after those below sees."""
     d = int(rows.X.shape[1])
     if not below:
         return d
@@ -371,7 +373,7 @@ def _seen(
 ) -> Rows:
     """Return the rows as the layer after those below sees them, and uses at the given widths."""
     links = plan.direct_links and _is_output(plan, below)
-    widest = max(_n_inputs(rows, plan, below), *widths)
+    widest = max(n_inputs(rows, plan, below), *widths)
     return rows.map(forward_through(below, links, plan.input_map, watch), widest)
 
 
