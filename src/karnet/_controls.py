@@ -8,17 +8,19 @@ from __future__ import annotations
 
 from functools import lru_cache
 from math import fsum
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ._dense import EPS
+from ._dense import EPS, column_norms
 from ._forms import Known
 from ._statistics import Centre, Gram, Triangle
 
-__all__ = ["N_CONTROLS", "controlled", "controls", "spread", "with_errors"]
+__all__ = ["N_CONTROLS", "controlled", "controls", "sizes", "spread", "with_errors"]
 
 Array = NDArray[np.float64]
+K = TypeVar("K", Gram, Triangle)
 
 N_CONTROLS = 3
 
@@ -42,24 +44,27 @@ def controlled(known: Known) -> Known:
     return Triangle(centre, known.R, np.hstack([known.Z, known.R @ X]))
 
 
-def with_errors(known: Known) -> Known:
+def with_errors(known: K) -> K:
     """Return a statistic with what rounding made of the control columns in their place.
 
-    Beside them stand columns of the size that rounding has in a single decomposition.
+    Beside them stand columns of the size that rounding has in a single decomposition; Gram products
+    have more, and that is no excuse for them.
     """
     old, X = known.centre, controls(known.centre.n)
     q = len(old.B) - N_CONTROLS
     mean = np.append(old.mean[: old.n + q], np.zeros(2 * N_CONTROLS))
     centre = Centre(old.weight, mean, np.zeros_like(mean), old.n)
     if isinstance(known, Gram):
-        right, left = known.AB, known.AA
-    else:
-        right, left = known.Z, known.R
-    errors = right[:, q:] - left @ X
-    signs = np.random.RandomState(1).choice([-1.0, 1.0], errors.shape)
-    size = np.linalg.norm(right[:, q:], axis=0) / np.sqrt(max(len(right), 1))
-    right = np.hstack([right[:, :q], errors, EPS * size * signs])
-    return type(known)(centre, left, right)
+        errors = known.AB[:, q:] - known.AA @ X
+        return Gram(centre, known.AA, np.hstack([known.AB[:, :q], errors, np.zeros_like(errors)]))
+    Z = known.Z[:, q:]
+    single = EPS * sizes(Z) / np.sqrt(max(len(Z), 1)) * controls(len(Z))
+    return Triangle(centre, known.R, np.hstack([known.Z[:, :q], Z - known.R @ X, single]))
+
+
+def sizes(M: Array) -> Array:
+    """Return the Euclidean norms of the columns, without overflow."""
+    return np.where(M.any(axis=0), column_norms(M), 0.0)
 
 
 def spread(known: Known, columns: NDArray[np.intp], q: int) -> Known:

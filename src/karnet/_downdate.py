@@ -24,6 +24,8 @@ Array = NDArray[np.float64]
 # Units in the last place, per root of the number of columns, that rounding moves a share by, times
 # the condition of the direction.
 ULPS = 32.0
+# Directions of R with a few digits only, in units of machine precision.
+BLURRED = 1e3
 # Times the cut-off that rows may lie beside the span.
 BESIDE = 10.0
 # A share below minus this is no rounding of zero.
@@ -92,20 +94,23 @@ def without_rows(p: Problem, part: Triangle, controls: Array) -> Triangle:
     -------
     Triangle
     """
-    whole, n = p.triangle, p.n
+    whole, n, cut = p.triangle, p.n, _cut_off(p)
     rest = whole.centre.without(part.centre)
     step = rest.step(part.centre)
     R = without_noise(p)
     scale = column_norms(R)
     constant = ~R.any(axis=0)
     # Rounding about a constant column is to be rounding beside the other columns too.
-    scale[constant] = np.maximum(noise(p, whole.centre) / p.rcond, 1.0)[constant]
+    scale[constant] = np.maximum(noise(p, whole.centre) / cut, 1.0)[constant]
     C, D = np.vstack([part.R, step[:n]]) / scale, np.vstack([part.Z, step[n:]])
-    basis = _basis(p, R / scale, whole.Z)
+    basis = _basis(cut, R / scale, whole.Z)
     T = basis.coordinates(C)
     if isinstance(basis, Span):
-        _refuse_beside(p, basis, C, T)
-        D[:, D.shape[1] - controls.shape[1] :] = T.T @ (basis.M @ (scale[:, None] * controls))
+        _refuse_beside(cut, basis, C, T)
+        if not p.alpha:
+            # What is below the cut-off is no part of the problem; with a ridge it is.
+            k = controls.shape[1]
+            D[:, D.shape[1] - k :] = T.T @ (basis.M @ (scale[:, None] * controls))
     V, s, _ = svd(T)
     share = _left(p, basis, V, s)
     root = np.sqrt(share)[:, None]
@@ -115,15 +120,24 @@ def without_rows(p: Problem, part: Triangle, controls: Array) -> Triangle:
     return Triangle(rest, *triangular(M * scale, Z))
 
 
-def _basis(p: Problem, R: Array, Z: Array) -> Full | Span:
-    if len(R) == p.n and triangular_rcond(R) > ESTIMATE * p.n * p.rcond:
+def _cut_off(p: Problem) -> float:
+    """Return the share of the largest singular value up to which others are left out.
+
+    A ridge cuts nothing off; but where R has no digits, S would have none either.
+    """
+    return EPS * max(p.columns, BLURRED) if p.alpha else p.rcond
+
+
+def _basis(cut: float, R: Array, Z: Array) -> Full | Span:
+    n = R.shape[1]
+    if len(R) == n and triangular_rcond(R) > ESTIMATE * n * cut:
         return Full(R, Z)
-    return Span.of(p.rcond, R, Z)
+    return Span.of(cut, R, Z)
 
 
-def _refuse_beside(p: Problem, basis: Span, C: Array, T: Array) -> None:
+def _refuse_beside(cut: float, basis: Span, C: Array, T: Array) -> None:
     beside = np.linalg.norm(C - T.T @ basis.M)
-    if not beside <= BESIDE * p.rcond * (np.linalg.norm(basis.M) + np.linalg.norm(C)):
+    if not beside <= BESIDE * cut * (np.linalg.norm(basis.M) + np.linalg.norm(C)):
         raise GoneError(
             f"{beside / np.linalg.norm(C):.1e} of them lies where no row was, so they never were "
             "in it."
@@ -140,7 +154,7 @@ def _left(p: Problem, basis: Full | Span, V: Array, s: Array) -> Array:
     rounding = ULPS * EPS * condition
     if (share <= (-rounding if p.alpha else rounding)).any():
         raise GoneError(too_little_left(float(share.min())))
-    return np.asarray(np.maximum(share, rounding))
+    return np.clip(share, np.minimum(rounding, 1.0), 1.0)
 
 
 def too_little_left(share: float) -> str:

@@ -13,6 +13,7 @@ from ._statistics import Gram, Stack, Triangle, centred, triangular
 __all__ = [
     "LIMIT",
     "Known",
+    "as_gram",
     "as_triangle",
     "condition",
     "least_share",
@@ -71,6 +72,11 @@ def as_triangle(known: Known) -> Triangle:
     root, Q = np.sqrt(eigenvalues[felt])[:, None], Q[:, felt]
     Z = (Q.T @ (known.AB / scale[:, None])) / root
     return Triangle(known.centre, *triangular(root * Q.T * scale, Z))
+
+
+def as_gram(triangle: Triangle) -> Gram:
+    """Return the products of a triangle."""
+    return Gram(triangle.centre, triangle.R.T @ triangle.R, triangle.R.T @ triangle.Z)
 
 
 def triangle_of_rows(rows: Stack, bias: bool) -> Triangle:

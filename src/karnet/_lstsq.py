@@ -27,6 +27,7 @@ __all__ = [
     "check_solver",
     "lstsq",
     "real",
+    "refuse_overflow",
     "solve",
 ]
 
@@ -248,11 +249,7 @@ def solve(
     with np.errstate(all="ignore"):
         while (found := methods[name := next(names)](problem)) is None:
             pass  # the last one always answers
-    if not _all_finite(found.coef):
-        raise ValueError(
-            "the least-squares solution overflows: A or B holds values too large to be squared; "
-            "scale the columns."
-        )
+    refuse_overflow(found.coef)
     if solver not in ("auto", name):
         warnings.warn(
             f"solver={solver!r} cannot be trusted with this matrix; {name!r} was used.",
@@ -260,6 +257,15 @@ def solve(
             stacklevel=3,
         )
     return Observed(found.coef, found.rank, name, found.observed, found.statistic)
+
+
+def refuse_overflow(coef: Array) -> None:
+    """Raise an error if the solution is not finite."""
+    if not _all_finite(coef):
+        raise ValueError(
+            "the least-squares solution overflows: A or B holds values too large to be squared; "
+            "scale the columns."
+        )
 
 
 def choose_solver(m: int, n: int, singular: bool = False) -> str:

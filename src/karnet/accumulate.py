@@ -14,13 +14,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._controls import N_CONTROLS, controlled, controls, spread, with_errors
+from ._controls import N_CONTROLS, controlled, controls, sizes, spread, with_errors
 from ._dense import EPS, ESTIMATE
 from ._downdate import GoneError, too_little_left, without_rows
-from ._forms import LIMIT, Known, as_triangle, condition, least_share, lengths, triangle_of_rows
-from ._lstsq import Solution, check_non_negative, check_rcond, real
+from ._forms import (
+    LIMIT,
+    Known,
+    as_gram,
+    as_triangle,
+    condition,
+    least_share,
+    lengths,
+    triangle_of_rows,
+)
+from ._lstsq import Solution, check_non_negative, check_rcond, real, refuse_overflow
 from ._problem import Problem, Reduce
-from ._solvers import PRIMAL, Found, from_gram
+from ._solvers import PRIMAL, from_gram
 from ._statistics import Gram, Stack, Triangle
 from .blocks import Rows
 
@@ -161,6 +170,7 @@ class Accumulator:
         rows = self._rows(A, B, sample_weight)
         return self.drop(rows.reduce, len(rows)) if len(rows) else self
 
+    @np.errstate(all="ignore")
     def merge(self, other: Accumulator, /) -> Accumulator:
         """Return the accumulator of the rows of both, with the ridge and form of this one.
 
@@ -186,6 +196,7 @@ class Accumulator:
         other_R, other_least = other._triangle()
         return replace(self, least_alpha=max(least, other_least))._keeping(R.merge(other_R))
 
+    @np.errstate(all="ignore")
     def solve(self, alpha: float | None = None) -> Solution:
         """Return the least-squares solution over all rows.
 
@@ -198,10 +209,14 @@ class Accumulator:
         -------
         Solution
         """
-        if alpha is None or check_non_negative("alpha", alpha) == self.alpha:
-            return self._solution
-        return replace(self, alpha=float(alpha))._solution
+        if alpha is not None and check_non_negative("alpha", alpha) != self.alpha:
+            return replace(self, alpha=float(alpha)).solve()
+        if self.statistic is not None:
+            self._refuse_rounding(lengths(self.statistic))
+        solution, _ = self._found
+        return solution
 
+    @np.errstate(all="ignore")
     def take(self, reduce: Reduce, m: int) -> Accumulator:
         """Return the accumulator of m more rows, read through a reduction over blocks of them.
 
@@ -210,8 +225,8 @@ class Accumulator:
         p, known = self._problem(reduce, m), self.statistic
         # Columns of so few rows depend on each other.
         few = known is None and m <= self.n and not self.alpha
-        stable = isinstance(known, Triangle) or self.form == "triangle" or few
-        if self.form == "gram" or not stable:
+        wanted = self.form == "gram" or (self.form == "auto" and not few)
+        if wanted and self.n and not isinstance(known, Triangle):
             gram = controlled(p.reduce(partial(Gram.of, bias=self.bias)))
             assert isinstance(gram, Gram)
             gram = known.merge(gram) if isinstance(known, Gram) else gram
@@ -220,11 +235,14 @@ class Accumulator:
         more = replace(self, statistic=controlled(p.triangle))
         return self.merge(more)
 
+    @np.errstate(all="ignore")
     def drop(self, reduce: Reduce, m: int) -> Accumulator:
         """Return the accumulator without m rows, read through a reduction over blocks of them."""
         try:
-            rest = replace(self, statistic=self._rest(self._problem(reduce, m)))
-            rest.solve()
+            whole = self._for_removal()
+            rest = replace(self, statistic=self._rest(self._problem(reduce, m), whole))
+            # In the units of all rows: a column that would be left empty is no small one.
+            rest._refuse_rounding(lengths(whole))
         except ValueError as error:
             raise ValueError(f"these rows cannot be removed: {error}") from error
         known = rest.statistic
@@ -238,11 +256,18 @@ class Accumulator:
         known = self.statistic
         return replace(self, q=q, statistic=known and spread(known, columns, q))
 
-    def _rest(self, p: Problem) -> Known:
-        """Return the statistic without the rows of a problem."""
-        whole = self.statistic
-        if whole is None:
+    def _for_removal(self) -> Known:
+        """Return what is kept; as products if a ridge makes up for what these lose."""
+        known = self.statistic
+        if known is None:
             raise GoneError("there are none.")
+        if self.alpha and self.form == "auto" and isinstance(known, Triangle):
+            gram = as_gram(known)
+            return gram if self._as_gram(gram) else known
+        return known
+
+    def _rest(self, p: Problem, whole: Known) -> Known:
+        """Return the statistic without the rows of a problem."""
         part: Known
         if isinstance(whole, Gram):
             part = p.reduce(partial(Gram.of, bias=self.bias))
@@ -263,47 +288,45 @@ class Accumulator:
         return without_rows(p, part, controls(self.n))
 
     @cached_property
-    def _solution(self) -> Solution:
-        known, q = self.statistic, self.q
+    def _found(self) -> tuple[Solution, Array]:
+        """The solution, and what rounding did to those of the control columns."""
+        known, q, p = self.statistic, self.q, self._problem()
         if known is None:
             # Every W fits no rows, and 0 is the shortest.
-            return Solution(np.zeros((self.n + self.bias, q)), 0, "svd")
+            return Solution(np.zeros((self.n + self.bias, q)), 0, "svd"), np.zeros((self.n, 0))
         if self.alpha < self.least_alpha:
             raise ValueError(
                 f"what was kept has the digits for a ridge of {self.least_alpha:.3g} or more, not "
                 f"for {self.alpha:.3g}: learn from the rows afresh."
             )
-        found, solver = self._found(with_errors(known))
-        scale = lengths(known)[:, None]
-        size = np.linalg.norm(scale * controls(self.n)) / np.sqrt(N_CONTROLS)
-        errors = np.linalg.norm(scale * found.coef[int(self.bias) :, q:], axis=0) / (size or 1.0)
+        if isinstance(known, Gram):
+            self._refuse_condition(condition(p, known))
+            solver, found = "cholesky", from_gram(p, with_errors(known))
+            if found is None:
+                raise ValueError(
+                    f"from Gram products, the matrix cannot be solved at rcond={p.rcond:.1e}: keep "
+                    "a triangle."
+                )
+        else:
+            p.known = with_errors(known)
+            names = iter(("qr", "svd"))
+            while (found := PRIMAL[solver := next(names)](p)) is None:
+                pass  # the last one always answers
+        refuse_overflow(found.coef)
+        solution = Solution(found.coef[:, :q], found.rank, solver)
+        return solution, found.coef[int(self.bias) :, q:]
+
+    def _refuse_rounding(self, scale: Array) -> None:
+        """Raise an error if rounding is felt in the coefficients of columns of these lengths."""
+        _, errors = self._found
+        size = sizes(scale[:, None] * controls(self.n)).max() or 1.0
+        errors = sizes(scale[:, None] * errors) / size
         lost, inherent = errors[:N_CONTROLS].max(), errors[N_CONTROLS:].max()
         if not lost <= max(DIGITS, INHERENT * inherent):
             raise ValueError(
                 f"rounding would reach {lost:.1e} of the coefficients, more than {DIGITS:.0e}: "
                 "learn from the rows afresh, or take a larger ridge."
             )
-        return Solution(found.coef[:, :q], found.rank, solver)
-
-    def _found(self, known: Known) -> tuple[Found, str]:
-        p = self._problem()
-        with np.errstate(all="ignore"):
-            if isinstance(known, Gram):
-                self._refuse_lost(condition(p, known))
-                found = from_gram(p, known)
-                if found is None:
-                    raise ValueError(
-                        f"from Gram products, the matrix cannot be solved at rcond={p.rcond:.1e}: "
-                        "keep a triangle."
-                    )
-                return found, "cholesky"
-            p.known = known
-            for solver in ("qr", "svd"):
-                found = PRIMAL[solver](p)
-                if found is not None:
-                    break
-        assert found is not None  # the last one always answers
-        return found, solver
 
     def _as_gram(self, gram: Gram) -> bool:
         p = self._problem()
@@ -324,11 +347,11 @@ class Accumulator:
             assert known is not None
             return known, self.least_alpha
         p = self._problem()
-        self._refuse_lost(condition(p, known))
+        self._refuse_condition(condition(p, known))
         bare = EPS * condition(replace(p, alpha=0.0), known) ** 2 <= DIGITS
         return as_triangle(known), self.least_alpha if bare else self.alpha
 
-    def _refuse_lost(self, condition: float) -> None:
+    def _refuse_condition(self, condition: float) -> None:
         if not EPS * condition**2 <= DIGITS:
             raise ValueError(
                 f"from Gram products, a matrix of condition {condition:.1e} cannot be solved to "
