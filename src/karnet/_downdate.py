@@ -17,7 +17,7 @@ from ._problem import Problem, noise
 from ._solvers import without_noise
 from ._statistics import Triangle, triangular
 
-__all__ = ["GoneError", "too_little_left", "without_rows"]
+__all__ = ["ULPS", "GoneError", "too_little_left", "without_rows"]
 
 Array = NDArray[np.float64]
 

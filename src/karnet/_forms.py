@@ -66,10 +66,12 @@ def as_triangle(known: Known) -> Triangle:
     """Return a triangle of the same products, which has no more digits than they have."""
     if isinstance(known, Triangle):
         return known
+    if not known.AA.any():
+        return Triangle(known.centre, known.AA[:0], known.AB[:0])
     scale = lengths(known)
     eigenvalues, Q = eigh(known.AA / np.outer(scale, scale))
-    felt = eigenvalues > EPS * len(Q) * eigenvalues[-1:].sum()
-    root, Q = np.sqrt(eigenvalues[felt])[:, None], Q[:, felt]
+    # What is rounding in A'A need not be in A'B, so it is not left out.
+    root = np.sqrt(np.maximum(eigenvalues, EPS * eigenvalues[-1]))[:, None]
     Z = (Q.T @ (known.AB / scale[:, None])) / root
     return Triangle(known.centre, *triangular(root * Q.T * scale, Z))
 

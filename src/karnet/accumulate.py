@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ._controls import N_CONTROLS, controlled, controls, sizes, spread, with_errors
 from ._dense import EPS, ESTIMATE
-from ._downdate import GoneError, too_little_left, without_rows
+from ._downdate import ULPS, GoneError, too_little_left, without_rows
 from ._forms import (
     LIMIT,
     Known,
@@ -66,8 +66,8 @@ class Accumulator:
     form : {"auto", "gram", "triangle"}, default="auto"
         "gram" keeps A'A and A'B: one product per block of rows, but it squares the condition of A.
         "triangle" keeps R and Q'B of ``A = Q R``: a decomposition per block, and the condition
-        stays as it is. "auto" starts with Gram products and turns to a triangle, for good, where
-        the condition of A (columns centred and scaled to unit length) is above 1e3.
+        stays as it is. "auto" starts with Gram products and turns to a triangle where the condition
+        of A (columns centred and scaled to unit length, with the ridge) is above 1e3.
     statistic, least_alpha : optional
         What is kept, and the least ridge that its digits are enough for; nothing at the beginning.
 
@@ -214,7 +214,7 @@ class Accumulator:
         if self.statistic is not None:
             self._refuse_rounding(lengths(self.statistic))
         solution, _ = self._found
-        return solution
+        return replace(solution, coef=solution.coef.copy())
 
     @np.errstate(all="ignore")
     def take(self, reduce: Reduce, m: int) -> Accumulator:
@@ -243,12 +243,9 @@ class Accumulator:
             rest = replace(self, statistic=self._rest(self._problem(reduce, m), whole))
             # In the units of all rows: a column that would be left empty is no small one.
             rest._refuse_rounding(lengths(whole))
+            rest.solve()
         except ValueError as error:
             raise ValueError(f"these rows cannot be removed: {error}") from error
-        known = rest.statistic
-        if isinstance(known, Gram) and not self._as_gram(known):
-            triangle, least = rest._triangle()
-            return replace(self, statistic=triangle, least_alpha=least)
         return rest
 
     def spread(self, columns: NDArray[np.intp], q: int) -> Accumulator:
@@ -280,7 +277,8 @@ class Accumulator:
         if isinstance(whole, Gram):
             assert isinstance(part, Gram)
             rest = whole.without(part)
-            if condition(p, rest) == np.inf:
+            empty = np.diag(rest.AA) <= ULPS * EPS * np.diag(whole.AA)
+            if condition(p, rest) == np.inf or (empty.any() and not self.alpha):
                 raise GoneError(too_little_left(least_share(p, whole, rest)))
             return rest
         assert isinstance(part, Triangle)
