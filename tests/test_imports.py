@@ -15,8 +15,11 @@ import karnet
 SOURCE = Path(karnet.__file__).parent
 # From the ground floor up: a room may use only rooms that stand before it.
 FLOORS = [
+    "_array",
     "activations",
     "_threads",
+    "_rows",
+    "_stream",
     "blocks",
     "_statistics",
     "_dense",
@@ -44,10 +47,12 @@ FLOORS = [
     "_metric",
     "_infinite",
     "_validation",
+    "_scan",
     "_docs",
     "_base",
     "_targets",
     "_updates",
+    "_partial_fit",
     "estimators",
     "_base_cv",
     "selection",
@@ -67,7 +72,11 @@ KNOW_SCIKIT_LEARN_S_BASE = {
 # joblib and threadpoolctl come with scikit-learn.
 CORE = {"numpy", "scipy", "sklearn", "joblib", "threadpoolctl", "karnet"}
 # Extras that a module may use, and that everything else works without.
-EXTRAS = {"cli.py": {"rich"}, "figures.py": {"matplotlib"}}
+EXTRAS = {
+    "_array.py": {"torch", "cupy", "cupyx", "array_api_compat"},
+    "cli.py": {"rich"},
+    "figures.py": {"matplotlib"},
+}
 MODULES = sorted(SOURCE.rglob("*.py"))
 
 

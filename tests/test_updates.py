@@ -10,10 +10,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from karnet import KARClassifier, KARRegressor
+from karnet._array import to_numpy
 from karnet._statistics import Gram
 
 RANDOM = {"hidden": "random", "activation": "tanh", "random_state": 0}
@@ -222,8 +224,8 @@ def test_weights_of_classes_act_in_every_batch():
 
 @pytest.mark.parametrize(("scale", "passes"), [(1.0, 1), (0.15, 2)], ids=["products", "triangle"])
 def test_rows_are_read_once_or_twice_and_block_by_block(scale, passes, monkeypatch):
-    monkeypatch.setattr("karnet.blocks.BLOCK_SIZE", 100 * 20)
-    monkeypatch.setattr("karnet.blocks.CHUNK_SIZE", 50 * 20)
+    monkeypatch.setattr("karnet._rows.BLOCK_SIZE", 100 * 20)
+    monkeypatch.setattr("karnet._rows.CHUNK_SIZE", 50 * 20)
     X, y = table(KARRegressor, 1200, scale=scale)
     counts = []
 
@@ -239,6 +241,48 @@ def test_rows_are_read_once_or_twice_and_block_by_block(scale, passes, monkeypat
     net.forget(X[:300], y[:300])
     assert sum(counts) == 300
     assert distance(net, clone(net).fit(X[300:], y[300:])) < 1e-9
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_was_learned_from_blocks_is_updated(kind):
+    X, y = table(kind)
+    net = kind((15,), **RANDOM).fit_blocks([(X[:50], y[:50]), (X[50:120], y[50:120])])
+    net.partial_fit(X[120:], y[120:]).forget(X[:20], y[:20])
+    assert distance(net, clone(net).fit(X[20:], y[20:])) < 1e-9
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("way", ["fit", "partial_fit"])
+def test_a_device_gives_the_same_updates(kind, way):
+    pytest.importorskip("torch")
+    X, y = table(kind)
+    here = kind((15,), **RANDOM).fit(X[20:], y[20:])
+    net = getattr(clone(here).set_params(device="cpu"), way)(X[:90], y[:90])
+    net.partial_fit(X[90:], y[90:]).forget(X[:20], y[:20])
+    assert isinstance(net.coefs_[-1], np.ndarray)
+    assert distance(net, here) < 1e-9
+    assert distance(net.forget(X[:20], y[:20], np.full(20, 1e-3)), here) > 1e-9
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("way", ["fit", "partial_fit"])
+@pytest.mark.parametrize("library", ["torch", "array_api_strict"])
+def test_arrays_of_other_libraries_are_updated_where_they_live(kind, way, library):
+    as_array = pytest.importorskip(library).asarray
+    X, y = table(kind)
+    here = kind((15,), **RANDOM).fit(X[20:], y[20:])
+    net = clone(here)
+    with config_context(array_api_dispatch=True):
+        getattr(net, way)(as_array(X[:90]), as_array(y[:90]))
+        net.partial_fit(as_array(X[90:150]), as_array(y[90:150]))
+        other = clone(net).partial_fit(as_array(X[150:]), as_array(y[150:]))
+        net.merge(other).forget(as_array(X[:20]), as_array(y[:20]))
+        assert type(net.coefs_[-1]) is type(as_array(X))
+        assert type(net.predict(as_array(X))) is type(as_array(X))
+        with pytest.raises(ValueError, match="same namespace"):
+            net.partial_fit(X, y)
+    found = np.vstack([to_numpy(each) for each in (net.intercepts_[-1][None, :], net.coefs_[-1])])
+    assert np.linalg.norm(found - weights(here)) < 1e-9 * np.linalg.norm(found)
 
 
 def test_sparse_rows_frames_and_several_outputs():
@@ -344,7 +388,7 @@ REFUSED = [
     (lambda net: net.forget(X[:, :2], Y), "X has 2 features"),
     (lambda net: net.partial_fit(X[:, :2], Y), "X has 2 features"),
     (lambda net: net.partial_fit(X, Y[:-1]), "y must have as many rows as X"),
-    (lambda net: net.partial_fit(X, Y.astype(str)), "cannot be sorted together"),
+    (lambda net: net.partial_fit(X, Y.astype(str)), "cannot be sorted"),
     (lambda net: net.partial_fit(X, Y, sample_weight=np.zeros(200)), "not zero for every row"),
     (lambda net: net.set_params(alpha=-1.0).partial_fit(X, Y), "alpha=-1.0 must be finite"),
     (

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from ._statistics import Moments
 from .activations import Activation, Array
 from .learner import Plan
 from .network import Layer
@@ -22,14 +23,15 @@ def class_targets(f: Activation, q: int) -> Array:
     return f.inside(Y, CLASS_MARGIN)
 
 
-def in_target_units(plan: Plan, last: Layer, Y: Array, weight: Array | None) -> tuple[Plan, Layer]:
+def in_target_units(plan: Plan, last: Layer, moments: Moments) -> tuple[Plan, Layer]:
     """Return plan and drawn output layer for targets of any unit and offset.
 
     Weights are drawn for standardised targets, or the inverse activations would saturate.
     """
-    B = last.f.phi(Y)
-    mean = np.average(B, axis=0, weights=weight) if plan.fit_intercept else np.zeros(Y.shape[1])
-    scale = np.sqrt(np.average((B - mean) ** 2, axis=0, weights=weight))
+    mean, variance = moments.centre.mean, moments.squares / moments.centre.weight
+    if not plan.fit_intercept:
+        mean, variance = np.zeros_like(mean), variance + mean**2
+    scale = np.sqrt(variance)
     scale[scale == 0.0] = 1.0
     layer = Layer(last.V * scale, last.w * scale + mean, last.f)
     return replace(plan, centre=mean), layer

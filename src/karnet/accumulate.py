@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from . import _array as arrays
 from ._controls import N_CONTROLS, controlled, controls, sizes, spread, with_errors
 from ._dense import EPS, ESTIMATE
 from ._downdate import ULPS, GoneError, too_little_left, without_rows
@@ -29,9 +30,9 @@ from ._forms import (
 )
 from ._lstsq import Solution, check_non_negative, check_rcond, real, refuse_overflow
 from ._problem import Problem, Reduce
+from ._rows import Rows
 from ._solvers import PRIMAL, from_gram
 from ._statistics import Gram, Stack, Triangle
-from .blocks import Rows
 
 __all__ = ["FORMS", "Accumulator"]
 
@@ -227,7 +228,7 @@ class Accumulator:
         few = known is None and m <= self.n and not self.alpha
         wanted = self.form == "gram" or (self.form == "auto" and not few)
         if wanted and self.n and not isinstance(known, Triangle):
-            gram = controlled(p.reduce(partial(Gram.of, bias=self.bias)))
+            gram = controlled(arrays.on_host(p.reduce(self._products())))
             assert isinstance(gram, Gram)
             gram = known.merge(gram) if isinstance(known, Gram) else gram
             if self._as_gram(gram):
@@ -267,9 +268,9 @@ class Accumulator:
         """Return the statistic without the rows of a problem."""
         part: Known
         if isinstance(whole, Gram):
-            part = p.reduce(partial(Gram.of, bias=self.bias))
+            part = arrays.on_host(p.reduce(self._products()))
         else:
-            part = p.reduce(partial(Triangle.of, bias=self.bias))
+            part = arrays.on_host(p.reduce(partial(Triangle.of, bias=self.bias)))
         weight, total = part.centre.weight, whole.centre.weight
         if self.bias and not total - weight > LEAST_WEIGHT * total:
             raise GoneError(f"their weight is {weight:.6g}, and that of all rows {total:.6g}.")
@@ -325,6 +326,9 @@ class Accumulator:
                 f"rounding would reach {lost:.1e} of the coefficients, more than {DIGITS:.0e}: "
                 "learn from the rows afresh, or take a larger ridge."
             )
+
+    def _products(self) -> Callable[..., Gram]:
+        return partial(Gram.of, bias=self.bias, careful=True)
 
     def _as_gram(self, gram: Gram) -> bool:
         p = self._problem()

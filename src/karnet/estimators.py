@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Self
 
-import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, softmax
 from sklearn.base import ClassifierMixin, RegressorMixin
 
+from . import _array as arrays
 from . import _validation as validation
 from ._base import AnyActivation
 from ._docs import documented
+from ._partial_fit import ClassUpdates, NumberUpdates
+from ._rows import Rows, Table
+from ._scan import AsCodes, AsTargets, Scan
+from ._statistics import Moments
+from ._stream import Passes
 from ._targets import class_targets
-from ._updates import ClassUpdates, NumberUpdates
-from .blocks import Rows
-from .network import outputs, scores
+from .learner import Plan
 
 __all__ = ["KARClassifier", "KARRegressor"]
 
@@ -86,6 +88,7 @@ class KARClassifier(ClassifierMixin, ClassUpdates):
         init: str | Sequence[ArrayLike] = "normal",
         class_weight: dict[Any, float] | str | None = None,
         random_state: Any = None,
+        device: str | None = None,
     ) -> None:
         super().__init__(
             hidden_layer_sizes,
@@ -101,6 +104,7 @@ class KARClassifier(ClassifierMixin, ClassUpdates):
             direct_links=direct_links,
             init=init,
             random_state=random_state,
+            device=device,
         )
         self.class_weight = class_weight
 
@@ -123,11 +127,47 @@ class KARClassifier(ClassifierMixin, ClassUpdates):
         """
         with validation.unchanged_on_failure(self):
             plan, sizes = self._plan(self._default_output)
-            X, y, weight = self._checked(X, y, sample_weight, reset=True)
-            self.classes_, codes = np.unique(y, return_inverse=True)
-            Y, drawn = self._start(plan, sizes, X.shape[1])
-            self._fit_network(Rows(X, codes, weight), plan, drawn, Y)
+            X = validation.check_inputs(self, X, reset=True, finite=self.device is None)
+            self.classes_, rows = self._coded(X, y, sample_weight)
+            self._fit_classes(rows, plan, sizes)
         return self
+
+    def _coded(self, X: Any, y: Any, sample_weight: Any) -> tuple[NDArray[Any], Rows]:
+        """Return the classes, and the rows of a weight above 0 with indices into these."""
+        weighted = sample_weight is not None or self.class_weight is not None
+        if arrays.is_foreign(X) and arrays.is_foreign(y) and not weighted:
+            classes, codes = arrays.unique(arrays.namespace(X).reshape(arrays.like(X, y), (-1,)))
+            validation.check_labels(arrays.to_numpy(classes), classes.shape[0])
+            validation.check_rows(codes, X.shape[0])
+            return classes, Rows(X, codes)
+        y = validation.check_labels(y, X.shape[0])
+        weight = validation.check_weight(sample_weight, len(y))
+        X, y, weight = validation.without_zeros(X, y, weight)
+        weight = validation.check_class_weight(self.class_weight, y, weight)
+        X, y, weight = validation.without_zeros(X, y, weight)
+        classes, codes = arrays.unique(y)
+        if arrays.is_foreign(X) and classes.dtype.kind in "biuf":
+            classes = arrays.like(X, classes)
+        return classes, Rows(
+            X, arrays.like(X, codes), None if weight is None else arrays.like(X, weight)
+        )
+
+    def _fit_passes(self, passes: Passes) -> Self:
+        with validation.unchanged_on_failure(self):
+            plan, sizes = self._plan(self._default_output)
+            scan = Scan.through(passes, None)
+            self._take_names(scan.n_features, passes.names)
+            labels = scan.labels
+            assert labels is not None
+            weights = validation.weights_of_classes(self.class_weight, labels.values, labels.totals)
+            weighted = scan.weighted or self.class_weight is not None
+            prepare = AsCodes(labels, weights, weighted)
+            self.classes_ = prepare.classes
+            self._fit_classes(scan.table(passes, prepare), plan, sizes)
+        return self
+
+    def _fit_classes(self, rows: Table, plan: Plan, sizes: tuple[int, ...]) -> None:
+        self._fit_network(rows, plan, *self._start(plan, sizes, rows.n_features))
 
     def decision_function(self, X: Any) -> NDArray[Any]:
         """Return how strongly the network answers with each class.
@@ -145,12 +185,12 @@ class KARClassifier(ClassifierMixin, ClassUpdates):
             the output is what was taught for ``classes_[0]`` and ``classes_[1]``.
         """
         X = self._inputs(X)
-        if len(self.classes_) > 2:
-            return np.asarray(outputs(self._network(), X), dtype=X.dtype)
+        if self.classes_.shape[0] > 2:
+            return arrays.as_type(self._outputs(X), X.dtype)
         f = self.activations_[-1]
-        low, high = f.phi(class_targets(f, 2))
-        Z = scores(self._network(), X)
-        return np.asarray((2.0 * Z - low - high) / (high - low), dtype=X.dtype)[:, 0]
+        low, high = f.phi(class_targets(f, 2))[:, 0].tolist()
+        Z = self._scores(X)
+        return arrays.as_type((2.0 * Z - low - high) / (high - low), X.dtype)[:, 0]
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the class of each row.
@@ -165,8 +205,14 @@ class KARClassifier(ClassifierMixin, ClassUpdates):
         ndarray of shape (n_samples,)
         """
         decision = self.decision_function(X)
-        codes = decision.argmax(axis=1) if decision.ndim == 2 else (decision > 0.0).astype(int)
-        return np.asarray(self.classes_[codes])
+        xp = arrays.namespace(decision)
+        if decision.ndim == 2:
+            codes = xp.argmax(decision, axis=1)
+        else:
+            codes = arrays.as_type(decision > 0.0, xp.int64)
+        if arrays.is_foreign(codes) and not arrays.is_foreign(self.classes_):
+            codes = arrays.to_numpy(codes)  # words are NumPy's
+        return arrays.selected(self.classes_, codes)
 
     def predict_proba(self, X: Any) -> NDArray[Any]:
         """Return probabilities of the classes: rising with the decision function, not calibrated.
@@ -184,9 +230,13 @@ class KARClassifier(ClassifierMixin, ClassUpdates):
             output of 0 or 1 does.
         """
         decision = self.decision_function(X)
-        if decision.ndim == 2:
-            return np.asarray(softmax(4.0 * decision, axis=1))
-        return np.asarray(expit(2.0 * np.column_stack([-decision, decision])))
+        if decision.ndim == 1:
+            return arrays.expit(
+                2.0 * arrays.joined([-decision[:, None], decision[:, None]], axis=1)
+            )
+        xp = arrays.namespace(decision)
+        raised = xp.exp(4.0 * (decision - xp.max(decision, axis=1, keepdims=True)))
+        return raised / xp.sum(raised, axis=1, keepdims=True)
 
 
 @documented
@@ -261,9 +311,26 @@ class KARRegressor(RegressorMixin, NumberUpdates):
         """
         with validation.unchanged_on_failure(self):
             plan, sizes = self._plan(self._default_output)
-            checked = self._checked(X, y, sample_weight, reset=True)
-            self._fit_network(*self._start(plan, sizes, *checked))
+            X = validation.check_inputs(self, X, reset=True, finite=self.device is None)
+            rows, moments = self._numbers(X, y, sample_weight, plan)
+            self._fit_targets(rows, plan, sizes, moments)
         return self
+
+    def _fit_passes(self, passes: Passes) -> Self:
+        with validation.unchanged_on_failure(self):
+            plan, sizes = self._plan(self._default_output)
+            scan = Scan.through(passes, plan.activations[-1])
+            self._take_names(scan.n_features, passes.names)
+            self._one_output = not scan.target_shape
+            assert scan.moments is not None
+            table = scan.table(passes, AsTargets(scan.weighted))
+            self._fit_targets(table, plan, sizes, scan.moments)
+        return self
+
+    def _fit_targets(
+        self, rows: Table, plan: Plan, sizes: tuple[int, ...], moments: Moments
+    ) -> None:
+        self._fit_network(rows, *self._start(plan, sizes, rows, moments))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the network's output for each row.
@@ -278,5 +345,5 @@ class KARRegressor(RegressorMixin, NumberUpdates):
         ndarray of shape (n_samples,) or (n_samples, n_outputs), as the y of `fit`
         """
         X = self._inputs(X)
-        G = np.asarray(outputs(self._network(), X), dtype=X.dtype)
+        G = arrays.as_type(self._outputs(X), X.dtype)
         return G[:, 0] if self._one_output else G
