@@ -156,7 +156,9 @@ class ExactUpdates(KARNetwork):
 
     def _batch(self, X: Any, first: bool = False) -> Any:
         """Return the checked inputs of a batch."""
-        return validation.check_inputs(self, X, reset=True) if first else self._inputs(X)
+        if first:
+            return validation.check_inputs(self, X, reset=True)
+        return self._inputs(X, "partial_fit")
 
     def _learn_more(self, rows: Rows, frozen: Frozen, kept: Accumulator) -> None:
         with one_thread_if_narrow(max(len(rows), kept.n), kept.n):
