@@ -192,7 +192,9 @@ class ExactUpdates(KARNetwork):
             )
         if isinstance(kept, Accumulator):
             return replace(kept, **settings)
-        return Accumulator.of(kept, bias=self._learned_plan.fit_intercept, **settings)
+        return Accumulator.of(
+            arrays.on_host(kept), bias=self._learned_plan.fit_intercept, **settings
+        )
 
     def _settings(self, frozen: Frozen) -> dict[str, Any]:
         plan = replace(frozen.plan, rcond=check_rcond(self.rcond))
