@@ -19,6 +19,7 @@ FLOORS = [
     "_threads",
     "_rows",
     "_stream",
+    "_runs",
     "blocks",
     "_statistics",
     "_dense",
@@ -43,6 +44,8 @@ FLOORS = [
     "_infinite",
     "_validation",
     "_scan",
+    "_dask",
+    "_elsewhere",
     "_docs",
     "_base",
     "estimators",
@@ -54,6 +57,7 @@ FLOORS = [
 ]
 KNOW_SCIKIT_LEARN_S_BASE = {
     "_validation.py",
+    "_elsewhere.py",
     "_base.py",
     "_base_cv.py",
     "estimators.py",
@@ -63,7 +67,7 @@ KNOW_SCIKIT_LEARN_S_BASE = {
 # joblib and threadpoolctl come with scikit-learn.
 CORE = {"numpy", "scipy", "sklearn", "joblib", "threadpoolctl", "karnet"}
 # Extras that a module may use, and that everything else works without.
-EXTRAS = {"cli.py": {"rich"}, "figures.py": {"matplotlib"}}
+EXTRAS = {"_dask.py": {"dask", "cloudpickle"}, "cli.py": {"rich"}, "figures.py": {"matplotlib"}}
 MODULES = sorted(SOURCE.rglob("*.py"))
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain
+from itertools import chain, repeat
 from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
@@ -29,7 +29,18 @@ from ._rows import (
     power_of_2,
 )
 
-__all__ = ["Joined", "LocalPasses", "Passes", "Prepare", "Raw", "Sample", "Streamed", "regrouped"]
+__all__ = [
+    "Joined",
+    "LocalPasses",
+    "Passes",
+    "Prepare",
+    "Raw",
+    "Sample",
+    "Streamed",
+    "cut",
+    "joined",
+    "regrouped",
+]
 
 Array = NDArray[np.float64]
 S = TypeVar("S", bound=Statistic)
@@ -47,6 +58,11 @@ class Passes(Protocol):
     @property
     def names(self) -> tuple[str, ...] | None:
         """The names of the inputs, if they have any."""
+        ...
+
+    @property
+    def n_rows(self) -> int | None:
+        """How many rows there are, if that is known before they are read."""
         ...
 
     def reduce(self, of_block: Callable[[Any, Any, Any], S], heights: Iterable[int]) -> S:
@@ -67,10 +83,13 @@ class LocalPasses:
         Of tuples of inputs, targets and weights (or None). It can be gone through again.
     names : tuple of str or None
         The names of the inputs.
+    n_rows : int or None
+        As in `Passes`.
     """
 
     blocks: Iterable[Raw]
     names: tuple[str, ...] | None = None
+    n_rows: int | None = None
 
     def reduce(self, of_block: Callable[[Any, Any, Any], S], heights: Iterable[int]) -> S:
         """Return what `of_block` gives for all blocks, merged, cut and joined to the heights."""
@@ -92,24 +111,26 @@ def regrouped(blocks: Iterable[Raw], heights: Iterable[int]) -> Iterator[Raw]:
         start, n_rows = 0, block[0].shape[0]
         while n_rows - start >= height - n_waiting:
             stop = start + height - n_waiting
-            yield _joined([*waiting, _cut(block, start, stop)])
+            yield joined([*waiting, cut(block, start, stop)])
             waiting, n_waiting, start = [], 0, stop
             height = next(wanted, sys.maxsize)
         if start < n_rows:
-            waiting.append(_cut(block, start, n_rows))
+            waiting.append(cut(block, start, n_rows))
             n_waiting += n_rows - start
     if waiting:
-        yield _joined(waiting)
+        yield joined(waiting)
 
 
-def _cut(block: Raw, start: int, stop: int) -> Raw:
+def cut(block: Raw, start: int, stop: int) -> Raw:
+    """Return some rows of a block."""
     X, y, weight = block
     if start == 0 and stop == X.shape[0]:
         return block
     return X[start:stop], y[start:stop], None if weight is None else weight[start:stop]
 
 
-def _joined(blocks: list[Raw]) -> Raw:
+def joined(blocks: list[Raw]) -> Raw:
+    """Return the rows of several blocks as one."""
     if len(blocks) == 1:
         return blocks[0]
     X, y, weight = zip(*blocks, strict=True)
@@ -130,26 +151,26 @@ class Sample:
     step: int = 1
 
     @classmethod
-    def of(cls, X: Any, y: NDArray[Any], weight: Array | None) -> Sample:
-        """Return the sample of one block."""
-        return cls(Rows(X, y, weight))._thinned()
+    def of(cls, X: Any, y: NDArray[Any], weight: Array | None, n_rows: int | None = None) -> Sample:
+        """Return the sample of one block; no more than one of all rows takes of it, if known."""
+        return cls(Rows(X, y, weight))._thinned(n_rows or 0)
 
     def merge(self, other: Sample, /) -> Sample:
         """Return the sample of both."""
         step = max(self.step, other.step)
         both = self.every(step).rows, other.every(step).rows
-        blocks = [_cut((rows.X, rows.y, rows.weight), 0, len(rows)) for rows in both]
-        return Sample(Rows(*_joined(blocks)), step)._thinned()
+        blocks = [cut((rows.X, rows.y, rows.weight), 0, len(rows)) for rows in both]
+        return Sample(Rows(*joined(blocks)), step)._thinned()
 
     def every(self, step: int) -> Sample:
         """Return every `step`-th row of all, or the next smaller power of 2."""
         factor = power_of_2(step // self.step)
         return Sample(self.rows.every(factor), factor * self.step)
 
-    def _thinned(self) -> Sample:
+    def _thinned(self, n_rows: int = 0) -> Sample:
         most = max(SAMPLE_SIZE // max(self.rows.n_features, 1), SAMPLE_ROWS)
         step = self.step
-        while len(self.rows) * self.step > most * step:
+        while max(len(self.rows) * self.step, n_rows) > most * step:
             step *= 2
         rows = self.every(step).rows
         return Sample(Rows(np.array(dense(rows.X)), np.array(rows.y), rows.weight), step)
@@ -213,7 +234,7 @@ class Streamed:
 
     def gathered(self) -> Rows:
         """Return these rows, as they come out of their change, in memory."""
-        return Rows(*_joined(list(self.reduce(Joined.of).parts)))
+        return Rows(*joined(list(self.reduce(Joined.of).parts)))
 
     def every(self, step: int) -> Rows:
         """Return about every `step`-th of these rows, unwatched; of the sample, if it has them."""
@@ -222,7 +243,7 @@ class Streamed:
         prepare = partial(_every, self.prepare, power_of_2(step))
         some = replace(self, prepare=prepare, change=None, watch=None)
         parts = some._pass(Joined.of, False).statistic.parts
-        return Rows(*_joined(list(parts)), change=self.change, width=self.width)
+        return Rows(*joined(list(parts)), change=self.change, width=self.width)
 
     def reduce(
         self, statistic: Callable[[Array, NDArray[Any], Array | None], S], fine: bool = False
@@ -248,7 +269,9 @@ class Streamed:
             fine,
         )
         blocks = block_slices(len(self), max(self.width, self.n_features))
-        return self.passes.reduce(of_block, (rows.stop - rows.start for rows in blocks))
+        heights = [rows.stop - rows.start for rows in blocks]
+        # Rows of weight 0 are read too: there may be more than those that count.
+        return self.passes.reduce(of_block, chain(heights, repeat(heights[0])))
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from numbers import Integral, Real
@@ -33,6 +34,7 @@ __all__ = [
     "check_sizes",
     "check_weight",
     "infinite_depth",
+    "is_dask",
     "plain_inputs",
     "refuse_infinite",
     "unchanged_on_failure",
@@ -54,6 +56,12 @@ def unchanged_on_failure(estimator: object) -> Iterator[None]:
         vars(estimator).clear()
         vars(estimator).update(before)
         raise
+
+
+def is_dask(*tables: Any) -> bool:
+    """Return whether one of the tables is a Dask collection, which NumPy would pull into memory."""
+    dask = sys.modules.get("dask")  # without it there are none
+    return dask is not None and any(map(dask.is_dask_collection, tables))
 
 
 def check_inputs(estimator: Any, X: Any, *, reset: bool) -> Any:

@@ -9,11 +9,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, softmax
-from sklearn.base import ClassifierMixin, RegressorMixin
 
 from . import _validation as validation
 from ._base import AnyActivation, KARNetwork
 from ._docs import documented
+from ._elsewhere import Classifies, Regresses, passes_over, where_rows_are
 from ._rows import Rows, Table
 from ._scan import AsCodes, AsTargets, Scan, moments_of
 from ._statistics import Moments
@@ -29,7 +29,7 @@ CLASS_MARGIN = 0.05
 
 
 @documented
-class KARClassifier(ClassifierMixin, KARNetwork):
+class KARClassifier(Classifies, KARNetwork):
     """Classifier that solves every layer of a neural network by minimum-norm least squares.
 
     For k = 1 ... n, ``||A_k W_k - B_k||^2 + alpha ||V_k||^2`` is minimised, then the norm of W_k,
@@ -128,6 +128,9 @@ class KARClassifier(ClassifierMixin, KARNetwork):
         -------
         self
         """
+        passes = passes_over(X, y, sample_weight)
+        if passes is not None:
+            return self._fit_passes(passes)
         with validation.unchanged_on_failure(self):
             plan, sizes = self._plan(default_output=None)
             X = validation.check_inputs(self, X, reset=True)
@@ -165,6 +168,7 @@ class KARClassifier(ClassifierMixin, KARNetwork):
         drawn = self._draw(plan, sizes, rows.n_features, Y.shape[1])
         self._fit_network(rows, plan, drawn, Y)
 
+    @where_rows_are
     def decision_function(self, X: Any) -> NDArray[Any]:
         """Return how strongly the network answers with each class.
 
@@ -188,6 +192,7 @@ class KARClassifier(ClassifierMixin, KARNetwork):
         Z = scores(self._network(), X)
         return np.asarray((2.0 * Z - low - high) / (high - low), dtype=X.dtype)[:, 0]
 
+    @where_rows_are
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the class of each row.
 
@@ -204,6 +209,7 @@ class KARClassifier(ClassifierMixin, KARNetwork):
         codes = decision.argmax(axis=1) if decision.ndim == 2 else (decision > 0.0).astype(int)
         return np.asarray(self.classes_[codes])
 
+    @where_rows_are
     def predict_proba(self, X: Any) -> NDArray[Any]:
         """Return probabilities of the classes: rising with the decision function, not calibrated.
 
@@ -226,7 +232,7 @@ class KARClassifier(ClassifierMixin, KARNetwork):
 
 
 @documented
-class KARRegressor(RegressorMixin, KARNetwork):
+class KARRegressor(Regresses, KARNetwork):
     """Regressor that solves every layer of a neural network by minimum-norm least squares.
 
     For k = 1 ... n, ``||A_k W_k - B_k||^2 + alpha ||V_k||^2`` is minimised, then the norm of W_k,
@@ -295,6 +301,9 @@ class KARRegressor(RegressorMixin, KARNetwork):
         -------
         self
         """
+        passes = passes_over(X, y, sample_weight)
+        if passes is not None:
+            return self._fit_passes(passes)
         with validation.unchanged_on_failure(self):
             plan, sizes = self._plan(default_output=resolve_activation("identity"))
             X = validation.check_inputs(self, X, reset=True)
@@ -327,6 +336,7 @@ class KARRegressor(RegressorMixin, KARNetwork):
             plan, drawn[-1] = _in_target_units(plan, drawn[-1], moments)
         self._fit_network(rows, plan, drawn)
 
+    @where_rows_are
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the network's output for each row.
 
