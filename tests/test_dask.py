@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
+import io
 import os
+import re
+import resource
 import signal
 import threading
 import time
-from itertools import repeat
+from itertools import pairwise, repeat
+from pathlib import Path
 
 import cloudpickle
 import dask
@@ -26,6 +32,7 @@ from karnet._rows import in_order, merged
 from karnet._runs import Cutter
 from karnet._statistics import Sum
 from karnet._threads import ONE_THREAD
+from karnet._worker import on_worker
 
 M, D = 3000, 6
 HEIGHTS = (700, 1, 0, 13, 900, 5, 1300, 81)
@@ -112,13 +119,12 @@ def test_chunks_give_the_network_of_all_rows_bit_for_bit(sizes, options, table):
 @pytest.mark.usefixtures("many_passes")
 def test_two_workers_give_the_network_of_all_rows_bit_for_bit(cluster, table):
     X, y, labels = table
-    rows, numbers, classes = (cut(each).persist() for each in (X, y, labels))
+    rows, numbers, classes = (cut(each, (900, 1300, 800)).persist() for each in (X, y, labels))
     for sizes in ((40,), (60, 30), (80, 40, 20)):
-        for options in OPTIONS.values():
-            net = KARRegressor(sizes, random_state=0, **options)
-            assert_same_network(clone(net).fit(rows, numbers), net.fit(X, y))
-            net = KARClassifier(sizes, random_state=0, **options)
-            assert_same_network(clone(net).fit(rows, classes), net.fit(X, labels))
+        net = KARRegressor(sizes, random_state=0)
+        assert_same_network(clone(net).fit(rows, numbers), net.fit(X, y))
+        net = KARClassifier(sizes, random_state=0)
+        assert_same_network(clone(net).fit(rows, classes), net.fit(X, labels))
     assert net.score(rows, classes) == net.score(X, labels)
     np.testing.assert_array_equal(net.predict(rows).compute(), net.predict(X))
 
@@ -292,3 +298,203 @@ def test_what_is_wrong_with_collections_is_said(rows, said):
         net.fit(*rows)
     assert str(error.value).count("\n") == 0
     assert vars(net) == before
+
+
+def fails(block):
+    raise OSError("the disk is gone")
+
+
+def test_a_block_that_cannot_be_computed_is_one_sentence(table):
+    X, y, _ = table
+    net = KARRegressor((3,), random_state=0).fit(X, y)
+    before = dict(vars(net))
+    for rows in (cut(X).map_blocks(fails, dtype=float, meta=X[:0]), uncounted(X)):
+        if np.isnan(rows.shape[0]):
+            rows = rows.map_blocks(fails, dtype=float, meta=X[:0])
+        with pytest.raises(RuntimeError, match="OSError, the disk is gone"):
+            net.fit(rows, cut(y))
+    assert vars(net) == before
+
+
+def test_blocks_of_other_heights_than_their_chunks_are_refused():
+    def shorter(block):
+        return block[1:]
+
+    rows = da.from_array(X2, chunks=(2, 2)).map_blocks(shorter, dtype=float)
+    targets = da.from_array(Y2, chunks=2).map_blocks(shorter, dtype=float)
+    with pytest.raises(ValueError, match="a block of 2 rows holds 1 of them now"):
+        KARRegressor((3,)).fit(rows, targets)
+
+
+def test_sparse_blocks_are_learned_from(table):
+    X, y, _ = table
+    X = np.where(np.abs(X) > 1.0, X, 0.0)
+    rows = cut(X).map_blocks(sparse.csr_array, meta=sparse.csr_array(X[:0]))
+    net = KARRegressor((20,), hidden="random", random_state=0)
+    assert_same_network(clone(net).fit(rows, cut(y)), net.fit(X, y))
+
+
+@pytest.mark.parametrize("heights", [[100], [3, 5], [7] * 3, [1] * 100, [64, 30]], ids=str)
+@pytest.mark.parametrize("cuts", [[], [50], [1, 2, 3, 50, 97], range(101)], ids=len)
+def test_however_rows_are_cut_they_are_added_up_in_one_order(heights, cuts):
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((100, 1)) * 10.0 ** rng.integers(-9, 9, (100, 1))
+
+    def of_block(X, y, weight):
+        return Sum(X.sum(axis=0))
+
+    last = len(heights) and heights[-1]
+    cutter = Cutter.into([*heights, *repeat(last, 100)], 100, of_block)
+    expected = merged(of_block(x[i:j], 0, 0) for i, j in pairwise(cutter.edges))
+    edges = [0, *cuts, 100]
+    runs = [cutter.run(i, (x[i:j], x[i:j], None)) for i, j in pairwise(edges)]
+    while len(runs) > 1:
+        runs = [cutter.join(*runs[i : i + 3]) for i in range(0, len(runs), 3)]
+    assert cutter.total(runs[0]).value == expected.value
+
+
+def test_rows_that_wait_for_others_do_not_keep_their_block_in_memory():
+    cutter = Cutter.into([60, 40], 100, lambda X, y, weight: Sum(X.sum(axis=0)))
+    x = np.ones((80, 1))
+    parts = cutter.run(10, (x, x[:, 0], None))
+    assert [len(part.rows[0]) for part in parts] == [50, 30]
+    assert all(array.base is None for part in parts for array in part.rows[:2])
+
+
+def blas_threads():
+    return {each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"}
+
+
+@pytest.mark.parametrize("scheduler", ["threads", "synchronous"])
+def test_blocks_share_the_cores_with_each_other_alone(scheduler, table):
+    X, y, _ = table
+    found = []
+
+    def of_block(*block):
+        with ONE_THREAD():
+            inside = blas_threads()
+        threads = set(in_order(lambda _: threading.get_ident(), [0, 1, 2]))
+        found.append((inside, blas_threads(), threads == {threading.get_ident()}))
+        return Sum(np.ones(1))
+
+    passes = DaskPasses.over(cut(X), cut(y), None)
+    with threadpool_limits(2), dask.config.set(scheduler=scheduler, num_workers=3):
+        total = passes.reduce(of_block, repeat(100))
+        assert blas_threads() == {2}
+    assert total.value == len(found) == M / 100
+    assert all(each == ({1}, {1}, True) for each in found)
+
+
+@pytest.mark.usefixtures("many_passes")
+@pytest.mark.parametrize("options", OPTIONS)
+def test_what_is_sent_for_a_pass_is_the_network_and_not_the_rows(options, table, monkeypatch):
+    sent, taken = [], []
+    reduce = DaskPasses.reduce
+
+    def noted(self, of_block, heights):
+        found = reduce(self, of_block, heights)
+        sent.append(len(cloudpickle.dumps(of_block)))
+        taken.append(len(cloudpickle.dumps(found)))
+        return found
+
+    monkeypatch.setattr(DaskPasses, "reduce", noted)
+    monkeypatch.setattr("karnet._loo_blocks.IN_MEMORY", 0)
+    monkeypatch.setattr("karnet._rows.BLOCK_SIZE", 2**16)
+    rows = [da.concatenate([cut(each, 600)] * 6) for each in table]
+    for Net, targets in ((KARRegressor, rows[1]), (KARClassifier, rows[2])):
+        net = Net((30, 20), random_state=0, **OPTIONS[options]).fit(rows[0], targets)
+        weights = sum(each.nbytes for each in net.coefs_)
+        assert max(sent) < 4 * weights + 2**14
+        # But for the sample of the first pass.
+        assert max(taken[1:]) < 4 * 8 * 30 * 40
+        assert taken[0] < 2 * 8 * 700 * D
+        assert len(sent) >= 3
+        sent.clear()
+        taken.clear()
+
+
+class Noted:
+    """A function that leaves a note whenever it comes out of a message."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.ballast = os.urandom(12 * 2**20)
+
+    def __setstate__(self, state):
+        self.__dict__.update(state)
+        (self.folder / f"{os.getpid()}-{time.monotonic_ns()}").touch()
+
+    def __call__(self, X, y, weight):
+        return Sum(np.array([float(len(X))]))
+
+
+def test_a_function_goes_to_each_worker_once_and_without_a_warning(cluster, table, tmp_path):
+    X, y, _ = table
+    passes = DaskPasses.over(da.from_array(X, chunks=(100, -1)), da.from_array(y, 100), None)
+    assert passes.reduce(Noted(tmp_path), repeat(70)).value == M
+    notes = [int(path.name.split("-")[0]) for path in tmp_path.iterdir()]
+    assert [notes.count(pid) for pid in cluster.run(os.getpid).values()] == [1, 1]
+
+
+def made_and_freed(_):
+    """Return how often memory had to be asked for while large arrays were made and freed."""
+    before = resource.getrusage(resource.RUSAGE_THREAD).ru_minflt
+    for _ in range(50):
+        np.ones(2**18)
+    return resource.getrusage(resource.RUSAGE_THREAD).ru_minflt - before
+
+
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallopt"), reason="needs glibc")
+def test_workers_keep_memory_at_hand_while_they_work(cluster):
+    def kept(_):
+        with on_worker():
+            return made_and_freed(0)
+
+    pages = 50 * 2**21 // resource.getpagesize()
+    outside, inside, after = (
+        cluster.submit(f, 0, pure=False).result() for f in (made_and_freed, kept, made_and_freed)
+    )
+    assert inside < 0.2 * pages
+    assert min(outside, after) > 0.8 * pages
+
+
+def slow_and_noted(block, folder=None):
+    """Return the block, a little later, and leave a note that it was asked for."""
+    time.sleep(0.02)
+    (folder / f"{os.getpid()}-{time.monotonic_ns()}").touch()
+    return block
+
+
+def test_a_worker_killed_while_a_network_is_learned_changes_nothing(cluster, table, tmp_path):
+    X, y, _ = table
+    rows = cut(X, 100).map_blocks(slow_and_noted, folder=tmp_path, meta=X[:0])
+    net = KARRegressor((20,), hidden="random", random_state=0)
+    workers = cluster.run(os.getpid)
+    done = threading.Event()
+
+    def learn():
+        with cluster.as_current():
+            net.fit(rows, cut(y, 100))
+        done.set()
+
+    thread = threading.Thread(target=learn)
+    thread.start()
+    n_blocks = rows.numblocks[0]
+    while len(os.listdir(tmp_path)) < 1.5 * n_blocks:
+        time.sleep(0.005)
+    os.kill(next(iter(workers.values())), signal.SIGKILL)
+    n_before = len(os.listdir(tmp_path))
+    assert not done.is_set()
+    thread.join(timeout=60)
+    assert done.is_set()
+    assert len(os.listdir(tmp_path)) > n_before + n_blocks // 2
+    assert set(workers.values()) - set(cluster.run(os.getpid).values())
+    assert_same_network(net, clone(net).fit(X, y))
+
+
+def test_the_guide_s_lines_run():
+    guide = (Path(__file__).parents[1] / "docs" / "dask.md").read_text()
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec("\n".join(re.findall(r"```python\n(.*?)```", guide, re.S)), {})
+    assert float(printed.getvalue()) > 0.9

@@ -17,6 +17,7 @@ SOURCE = Path(karnet.__file__).parent
 FLOORS = [
     "activations",
     "_threads",
+    "_worker",
     "_rows",
     "_stream",
     "_runs",

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from copy import copy
 from dataclasses import dataclass
 from functools import partial
@@ -26,6 +25,7 @@ from ._runs import Cutter, Run
 from ._stream import Raw
 from ._threads import ONE_THREAD
 from ._validation import plain_inputs
+from ._worker import on_worker
 from .blocks import Blocks
 
 __all__ = ["DaskPasses", "lazily", "over_blocks"]
@@ -227,14 +227,11 @@ class _Graph:
         if limit is None:  # there is no cluster
             return {}
         constants = [node for node in self._layer.values() if isinstance(node, DataNode)]
-        return {LARGE: parse_bytes(limit) + len(cloudpickle.dumps(constants))}
-
-
-@contextmanager
-def _on_worker() -> Iterator[None]:
-    # What overflows is looked at in the end, by who asked for the pass.
-    with ONE_THREAD.alone(), np.errstate(all="ignore"):
-        yield
+        try:
+            size = len(cloudpickle.dumps(constants))
+        except Exception:  # it does not matter in threads, and Dask will say so elsewhere
+            size = 0
+        return {LARGE: parse_bytes(limit) + size}
 
 
 def _run(cutter: Cutter[S], rows: Raw, *, first: int, size: int) -> Run[S]:
@@ -244,17 +241,17 @@ def _run(cutter: Cutter[S], rows: Raw, *, first: int, size: int) -> Run[S]:
             f"a block of {size} rows holds {found} of them now: Dask collections must give the "
             "rows that their chunks say, and the same each time."
         )
-    with _on_worker():
+    with on_worker():
         return cutter.run(first, rows)
 
 
 def _join(cutter: Cutter[S], *runs: Run[S]) -> Run[S]:
-    with _on_worker():
+    with on_worker():
         return cutter.join(*runs)
 
 
 def _total(cutter: Cutter[S], run: Run[S]) -> S:
-    with _on_worker():
+    with on_worker():
         return cutter.total(run)
 
 
@@ -341,5 +338,5 @@ def _answer(
     X = _only(X)
     if not X.shape[0]:
         return like
-    with ONE_THREAD.alone():
+    with on_worker():
         return np.asarray(getattr(estimator, method)(X, *args, **options), dtype=like.dtype)

@@ -96,7 +96,11 @@ NOTES = """
     biases, and differ), "cauchy" the Laplace kernel of absolute differences. Direct links add the
     product of the inputs. The bias is always free, ``alpha=0`` is the limit of small ridges,
     `rcond` and `solver` are not used, sparse inputs are made dense, and the cost is the cube of the
-    number of rows: so up to a few thousand."""
+    number of rows: so up to a few thousand.
+
+    Dask arrays and data frames are learned from where they are, in a few passes that send only
+    statistics of the size of the layers, and the network is that of the same rows in memory, bit
+    for bit. Answers to them are Dask arrays, yet to be computed. That needs `karnet[dask]`."""
 
 REFERENCES = """
     K.-A. Toh, Z. Lin, Z. Li, B. Oh and L. Sun, "Gradient-Free Learning Based on the Kernel and the

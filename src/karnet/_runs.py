@@ -30,6 +30,11 @@ class Part:
     number: int
     rows: Raw
 
+    def copy(self) -> Part:
+        """Return the same rows in a place of their own."""
+        X, y, weight = self.rows
+        return Part(self.number, (X.copy(), y.copy(), None if weight is None else weight.copy()))
+
 
 @dataclass(frozen=True)
 class Node(Generic[S]):
@@ -73,7 +78,9 @@ class Cutter(Generic[S]):
 
     def run(self, start: int, rows: Raw) -> Run[S]:
         """Return the run of consecutive rows, the first of which has the number `start`."""
-        return self._reduced(self._parts(start, rows))
+        run = self._reduced(self._parts(start, rows))
+        # Views of the rows that are kept would keep all of them.
+        return [item.copy() if isinstance(item, Part) else item for item in run]
 
     def join(self, *runs: Run[S]) -> Run[S]:
         """Return runs that follow each other as one."""

@@ -116,8 +116,9 @@ class KARClassifier(Classifies, KARNetwork):
 
         Parameters
         ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features)
-            The inputs.
+        X : array-like, CSR matrix or Dask collection of shape (n_samples, n_features)
+            The inputs. With a Dask array or data frame y and weights are such too, and all of them
+            stay where they are.
         y : array-like of shape (n_samples,)
             The classes, of any type.
         sample_weight : array-like of shape (n_samples,), optional
@@ -289,8 +290,9 @@ class KARRegressor(Regresses, KARNetwork):
 
         Parameters
         ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features)
-            The inputs.
+        X : array-like, CSR matrix or Dask collection of shape (n_samples, n_features)
+            The inputs. With a Dask array or data frame y and weights are such too, and all of them
+            stay where they are.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             The targets.
         sample_weight : array-like of shape (n_samples,), optional
