@@ -18,8 +18,11 @@ FLOORS = [
     "_array",
     "activations",
     "_threads",
+    "_worker",
     "_rows",
     "_stream",
+    "_device",
+    "_runs",
     "blocks",
     "_statistics",
     "_dense",
@@ -48,6 +51,8 @@ FLOORS = [
     "_infinite",
     "_validation",
     "_scan",
+    "_dask",
+    "_elsewhere",
     "_docs",
     "_base",
     "_targets",
@@ -62,6 +67,7 @@ FLOORS = [
 ]
 KNOW_SCIKIT_LEARN_S_BASE = {
     "_validation.py",
+    "_elsewhere.py",
     "_base.py",
     "_base_cv.py",
     "_updates.py",
@@ -74,6 +80,7 @@ CORE = {"numpy", "scipy", "sklearn", "joblib", "threadpoolctl", "karnet"}
 # Extras that a module may use, and that everything else works without.
 EXTRAS = {
     "_array.py": {"torch", "cupy", "cupyx", "array_api_compat"},
+    "_dask.py": {"dask", "cloudpickle"},
     "cli.py": {"rich"},
     "figures.py": {"matplotlib"},
 }
