@@ -19,6 +19,7 @@ FLOORS = [
     "_threads",
     "_rows",
     "_stream",
+    "_arrow",
     "blocks",
     "_statistics",
     "_dense",
@@ -63,7 +64,7 @@ KNOW_SCIKIT_LEARN_S_BASE = {
 # joblib and threadpoolctl come with scikit-learn.
 CORE = {"numpy", "scipy", "sklearn", "joblib", "threadpoolctl", "karnet"}
 # Extras that a module may use, and that everything else works without.
-EXTRAS = {"cli.py": {"rich"}, "figures.py": {"matplotlib"}}
+EXTRAS = {"_arrow.py": {"pyarrow"}, "cli.py": {"rich"}, "figures.py": {"matplotlib"}}
 MODULES = sorted(SOURCE.rglob("*.py"))
 
 

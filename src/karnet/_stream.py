@@ -132,7 +132,8 @@ class Sample:
     @classmethod
     def of(cls, X: Any, y: NDArray[Any], weight: Array | None) -> Sample:
         """Return the sample of one block."""
-        return cls(Rows(X, y, weight))._thinned()
+        X = dense(X) if hasattr(X, "toarray") else X
+        return cls(Rows(np.array(X), np.array(y), weight))._thinned()
 
     def merge(self, other: Sample, /) -> Sample:
         """Return the sample of both."""
@@ -151,8 +152,10 @@ class Sample:
         step = self.step
         while len(self.rows) * self.step > most * step:
             step *= 2
+        if step == self.step:
+            return self
         rows = self.every(step).rows
-        return Sample(Rows(np.array(dense(rows.X)), np.array(rows.y), rows.weight), step)
+        return Sample(Rows(np.array(rows.X), np.array(rows.y), rows.weight), step)
 
 
 @dataclass(frozen=True)
