@@ -10,7 +10,6 @@ from threading import Event
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pytest
 from pyarrow import csv, feather, ipc, parquet
@@ -215,7 +214,6 @@ def test_several_targets_are_several_outputs(tmp_path):
     [
         pa.array(["b", "a", "ccc"]).dictionary_encode(),
         pa.array(["b", "a", "ccc"], pa.large_string()),
-        pa.array(["b", "a", "ccc"], pa.string_view()),
         pa.array([2, 1, 3], pa.int8()),
         pa.array([2, 1, 3]).dictionary_encode(),
         pa.array([True, False, True]),
@@ -228,23 +226,21 @@ def test_labels_may_be_of_any_type(labels, kind, tmp_path):
     if kind == "parquet":
         parquet.write_table(table, tmp_path / "some")
     else:
-        with ipc.new_file(tmp_path / "some", table.schema) as writer:
-            writer.write_table(table)
+        write_arrow(table, tmp_path / "some")
     ((_, y, _),) = getattr(Blocks, f"from_{kind}")(tmp_path / "some", "label")
     assert y.tolist() == labels.to_pylist()
 
 
-def test_files_of_polars_are_read(tmp_path):
-    frame = pl.from_pandas(FRAME[[*NAMES, "word"]])
-    frame.write_parquet(tmp_path / "all.parquet")
-    frame.write_ipc(tmp_path / "all.arrow")
-    for blocks in (
-        Blocks.from_parquet(tmp_path / "all.parquet", "word"),
-        Blocks.from_arrow(tmp_path / "all.arrow", "word"),
-        Blocks.from_arrays(frame[[*NAMES]], frame["word"]),
-    ):
-        assert blocks.names == NAMES
-        assert np.concatenate([y for _, y, _ in blocks]).tolist() == FRAME["word"].tolist()
+def write_arrow(table, path):
+    with ipc.new_file(path, table.schema) as writer:
+        writer.write_table(table)
+
+
+def test_words_as_polars_writes_them_are_labels(tmp_path):
+    words = pa.array(["b", "a", "ccc"], pa.string_view())
+    write_arrow(pa.table({"x": [1.0, 2.0, 3.0], "label": words}), tmp_path / "some.arrow")
+    ((_, y, _),) = Blocks.from_arrow(tmp_path / "some.arrow", "label")
+    assert y.tolist() == ["b", "a", "ccc"]
 
 
 def test_an_index_is_no_input(tmp_path):
@@ -297,11 +293,11 @@ def peak_of(blocks):
 def one_row_group(kind, path, X):
     table = pa.table([*X.T], list("abcdefgh"))
     if kind == "parquet":
-        parquet.write_table(table, path, row_group_size=len(X), use_dictionary=False)
+        options = {"use_dictionary": False, "data_page_size": 2**14}
+        parquet.write_table(table, path, row_group_size=len(X), **options)
         assert parquet.ParquetFile(path).num_row_groups == 1
     elif kind == "arrow":
-        with ipc.new_file(path, table.schema) as writer:
-            writer.write_table(table)
+        write_arrow(table, path)
         assert ipc.open_file(path).num_record_batches == 1
     else:
         csv.write_csv(table, path)
@@ -312,7 +308,7 @@ def one_row_group(kind, path, X):
 def test_memory_holds_few_rows_of_a_large_row_group(kind, tmp_path):
     X = np.random.default_rng(0).standard_normal((2**17, 8))
     few, many = (peak_of(one_row_group(kind, tmp_path / str(n), X[:n])) for n in (2**14, 2**17))
-    assert many < 1.2 * few + 2**16
+    assert many < 1.2 * few + 2**19
     assert many < X.nbytes / 3
 
 
