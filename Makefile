@@ -42,7 +42,7 @@ PYTHON312 ?= $(shell for python in python3.12 "$$(pyenv prefix 3.12 2>/dev/null)
   "$$python" -c '' 2>/dev/null && { echo "$$python"; break; }; done)
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: bench bench-quick
+.PHONY: bench bench-quick bench-scale
 
 bench: benchmarks/.venv/.made benchmarks/.venv312/.made ## compare with peers, about 9 minutes
 	$(BENCH) benchmarks/run.py
@@ -50,9 +50,12 @@ bench: benchmarks/.venv/.made benchmarks/.venv312/.made ## compare with peers, a
 bench-quick: benchmarks/.venv/.made benchmarks/.venv312/.made ## the same at smaller sizes
 	$(BENCH) benchmarks/run.py --quick
 
+bench-scale: benchmarks/.venv/.made ## what large tables take, about 12 minutes and 5 GB of disk
+	$(BENCH) benchmarks/scale.py
+
 benchmarks/.venv/.made: pyproject.toml
 	$(PYTHON) -m venv benchmarks/.venv
-	$(BENCH) $(PIP_INSTALL) --editable '.[paper]'
+	$(BENCH) $(PIP_INSTALL) --editable '.[blocks,paper]'
 	@for peer in $(PEERS); do $(BENCH) $(PIP_INSTALL) $$peer || \
 	  echo "$$peer cannot be installed: the tables will say so."; done
 	touch $@

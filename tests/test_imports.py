@@ -23,6 +23,7 @@ FLOORS = [
     "_stream",
     "_device",
     "_runs",
+    "_arrow",
     "blocks",
     "_statistics",
     "_dense",
@@ -81,6 +82,7 @@ CORE = {"numpy", "scipy", "sklearn", "joblib", "threadpoolctl", "karnet"}
 EXTRAS = {
     "_array.py": {"torch", "cupy", "cupyx", "array_api_compat"},
     "_dask.py": {"dask", "cloudpickle"},
+    "_arrow.py": {"pyarrow"},
     "cli.py": {"rich"},
     "figures.py": {"matplotlib"},
 }

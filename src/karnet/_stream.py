@@ -186,7 +186,8 @@ class Sample:
     @classmethod
     def of(cls, X: Any, y: NDArray[Any], weight: Array | None, n_rows: int | None = None) -> Sample:
         """Return the sample of one block; no more than one of all rows takes of it, if known."""
-        return cls(Rows(X, y, weight))._thinned(n_rows or 0)
+        X = dense(X) if hasattr(X, "toarray") else X
+        return cls(Rows(np.array(X), np.array(y), weight))._thinned(n_rows or 0)
 
     def merge(self, other: Sample, /) -> Sample:
         """Return the sample of both."""
@@ -205,8 +206,10 @@ class Sample:
         step = self.step
         while max(len(self.rows) * self.step, n_rows) > most * step:
             step *= 2
+        if step == self.step:
+            return self
         rows = self.every(step).rows
-        return Sample(Rows(np.array(dense(rows.X)), np.array(rows.y), rows.weight), step)
+        return Sample(Rows(np.array(rows.X), np.array(rows.y), rows.weight), step)
 
 
 @dataclass(frozen=True)

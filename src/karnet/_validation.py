@@ -201,7 +201,8 @@ def check_real_targets(y: Any, n_rows: int) -> Array:
     _refuse_infinite_targets(y)
     if np.abs(y).max() > LARGEST_TARGET:
         raise ValueError("y holds values too large to be squared: give it in another unit.")
-    return np.asarray(y)
+    # Products round differently on columns in one piece; results must not depend on that.
+    return np.asarray(y, order="C")
 
 
 def check_labels(targets: Any, n_rows: int) -> NDArray[Any]:
