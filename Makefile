@@ -28,7 +28,12 @@ lint: .venv/.test
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[paper]'
 	touch $@
 
+# The build of torch for processors alone: any other brings gigabytes for GPUs.
+TORCH_CPU ?= torch==2.13.0+cpu
+
 .venv/.test: pyproject.toml | .venv/.made
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check '$(TORCH_CPU)' || \
+	  echo "No torch for processors was found: tests of devices are skipped."
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	touch $@ .venv/.paper
 
