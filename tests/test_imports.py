@@ -45,6 +45,10 @@ FLOORS = [
     "estimators",
     "_base_cv",
     "selection",
+    "_file_names",
+    "_file_tree",
+    "_file_check",
+    "files",
     "datasets",
     "paper",
     "cli",
@@ -60,7 +64,7 @@ KNOW_SCIKIT_LEARN_S_BASE = {
 # joblib and threadpoolctl come with scikit-learn.
 CORE = {"numpy", "scipy", "sklearn", "joblib", "threadpoolctl", "karnet"}
 # Extras that a module may use, and that everything else works without.
-EXTRAS = {"cli.py": {"rich"}, "figures.py": {"matplotlib"}}
+EXTRAS = {"cli.py": {"rich"}, "figures.py": {"matplotlib"}, "files.py": {"skops"}}
 MODULES = sorted(SOURCE.rglob("*.py"))
 
 
