@@ -162,6 +162,12 @@ def test_parameters_of_all_kinds_come_back(tmp_path):
     assert again.class_weight == {True: 2.0, False: 1.0}
 
 
+def test_keys_of_all_types_come_back(tmp_path):
+    nested = {"a": {1: "one", np.int64(2): {}}, 3: 0.5, 0.25: None, np.str_("b"): [np.float32(1)]}
+    save(KARClassifierCV(cv=nested), tmp_path / "net.karnet")
+    assert load(tmp_path / "net.karnet").cv == nested
+
+
 def test_a_file_has_shared_arrays_once_and_is_the_same_each_time(tmp_path):
     net = learned("two classes", hidden_layer_sizes=(np.inf,), hidden="random", activation="relu")
     again = assert_comes_back(net, tmp_path / "net.karnet")
@@ -313,6 +319,7 @@ REFUSED = {
     "cache": make_pipeline(StandardScaler(), KARClassifier(), memory="somewhere"),
     "complex": KARClassifier(init=[np.ones(2, dtype=complex)]),
     "key": KARClassifier(class_weight={None: 1.0}),
+    "keys": KARClassifier(class_weight={1: 1.0, "1": 2.0}),
     "foreign": KARClassifier(init=[pd.Series([1.0])]),
 }
 

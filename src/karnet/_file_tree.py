@@ -129,19 +129,20 @@ class Tree:
         return self._of(loader, kind, **more)
 
     def _dict(self, value: dict[Any, Any], where: str, inner: str = "[{!r}]") -> Node:
-        kinds, content = [], {}
-        for key, each in value.items():
-            # Of text, only "" is false.
-            plain = int(key) if isinstance(key, bool | np.bool) else key
-            if (
-                not isinstance(plain, str | int | float | np.integer | np.floating)
-                or str(plain) in content
-            ):
+        # A key comes back as its type makes it of text: bool("False") would be true.
+        keys = [int(key) if isinstance(key, bool | np.bool) else key for key in value]
+        if len(set(map(str, keys))) < len(keys):
+            raise ValueError(f"{where} has keys of one name, which a model file cannot hold.")
+        for key in keys:
+            if not isinstance(key, str | int | float | np.integer | np.floating):
                 raise ValueError(f"{where} has the key {key!r}, which a model file cannot hold.")
-            kinds.append(self._node(type(plain), where))
-            content[str(plain)] = self._node(each, where + inner.format(key))
-        types = self._of("ListNode", list, content=kinds)
-        return self._of("DictNode", dict, content=content, key_types=types)
+        # skops makes the types first, so none of them may refer to what lies in the content.
+        kinds = self._of("ListNode", list, content=[self._node(type(key), where) for key in keys])
+        content = {
+            str(key): self._node(each, where + inner.format(key))
+            for key, each in zip(keys, value.values(), strict=True)
+        }
+        return self._of("DictNode", dict, key_types=kinds, content=content)
 
     def _array(self, value: NDArray[Any] | np.generic, where: str) -> Node:
         kind = np.ndarray if type(value) is np.memmap else type(value)
