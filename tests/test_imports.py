@@ -49,6 +49,9 @@ FLOORS = [
     "_file_tree",
     "_file_check",
     "files",
+    "_onnx_graph",
+    "_onnx_functions",
+    "export",
     "datasets",
     "paper",
     "cli",
@@ -64,7 +67,13 @@ KNOW_SCIKIT_LEARN_S_BASE = {
 # joblib and threadpoolctl come with scikit-learn.
 CORE = {"numpy", "scipy", "sklearn", "joblib", "threadpoolctl", "karnet"}
 # Extras that a module may use, and that everything else works without.
-EXTRAS = {"cli.py": {"rich"}, "figures.py": {"matplotlib"}, "files.py": {"skops"}}
+EXTRAS = {
+    "cli.py": {"rich"},
+    "figures.py": {"matplotlib"},
+    "files.py": {"skops"},
+    "_onnx_graph.py": {"onnx"},
+    "export.py": {"onnx", "skl2onnx"},
+}
 MODULES = sorted(SOURCE.rglob("*.py"))
 
 

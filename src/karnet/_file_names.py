@@ -27,7 +27,7 @@ DATACLASSES = (
     "karnet._views.Ranks",
     "karnet._views.Standard",
     "karnet._views.Stretched",
-    "karnet.activations._ExpOf",
+    "karnet.activations.ExpOf",
     "karnet.learner.Report",
     "karnet.loo.RidgePath",
 )

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import erf, expit, log_expit
 
-__all__ = ["ACTIVATIONS", "Activation", "resolve_activation"]
+__all__ = ["ACTIVATIONS", "Activation", "by_name", "resolve_activation"]
 
 Array = NDArray[np.float64]
 Function = Callable[[Array], Array]
@@ -68,7 +68,7 @@ class Activation:
 
     def __getstate__(self) -> dict[str, str]:
         """Return what a model file keeps: the name (pickle and copy use `__reduce__` instead)."""
-        if _known(self.name) != self:
+        if by_name(self.name) != self:
             raise ValueError(
                 f"activation {self.name!r} is a custom one, which a model file cannot hold: it "
                 f"holds those of karnet.activations alone, {', '.join(ACTIVATIONS)}."
@@ -76,7 +76,7 @@ class Activation:
         return {"name": self.name}
 
     def __setstate__(self, state: dict[str, str]) -> None:
-        known = _known(state["name"])
+        known = by_name(state["name"])
         if known is None:
             raise ValueError(f"there is no activation {state['name']!r}.")
         vars(self).update(vars(known))
@@ -259,7 +259,7 @@ def resolve_activation(
     )
 
 
-def _known(name: str) -> Activation | None:
+def by_name(name: str) -> Activation | None:
     """Return the activation of a name: one of the table, or what `through_exp` makes of one."""
     f = ACTIVATIONS.get(name.removeprefix(LOG_FOR))
     return through_exp(f)[1] if f and name.startswith(LOG_FOR) else f
@@ -271,11 +271,11 @@ def through_exp(f: Activation) -> tuple[Function, Activation]:
     Theorem 1 of the paper, with phi = exp: the layer solves ``A W = phi(Y)`` for
     ``A = phi(f(X))`` and answers ``phi^-1(A W)``.
     """
-    return _ExpOf(f), Activation(LOG_FOR + f.name, _log, _exp, _log_derivative, (0.0, np.inf))
+    return ExpOf(f), Activation(LOG_FOR + f.name, _log, _exp, _log_derivative, (0.0, np.inf))
 
 
 @dataclass(frozen=True)
-class _ExpOf:
+class ExpOf:
     f: Activation
 
     def __call__(self, x: Array) -> Array:
