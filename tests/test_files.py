@@ -7,6 +7,7 @@ import stat
 from dataclasses import is_dataclass, replace
 from functools import lru_cache
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pandas as pd
@@ -206,7 +207,7 @@ def table(n=40):
             "flag": np.arange(n) % 2 == 0,
             "day": pd.date_range("2020-01-01", periods=n).astype(str),
             "stamp": pd.date_range("2020-01-01", periods=n, tz="UTC"),
-            "zone": pd.date_range("2020-01-01", periods=n, tz="Europe/Paris"),
+            "zone": pd.date_range("2020-01-01", periods=n, tz=ZoneInfo("Europe/Paris")),
             "text": [f"some words {k % 33} and {k % 5}" for k in range(n)],
             "sort": pd.Categorical(np.array(["u", "v"])[np.arange(n) % 2]),
         }
@@ -249,6 +250,7 @@ def test_a_vectoriser_comes_back(library, tmp_path):
     skrub = pytest.importorskip("skrub")
     rows = table()
     if library == "polars":
+        pytest.importorskip("pyarrow")
         rows = pytest.importorskip("polars").from_pandas(rows)
     net = make_pipeline(
         skrub.TableVectorizer(), SimpleImputer(), KARClassifier((4,), random_state=0)

@@ -105,6 +105,11 @@ def _gelu(g: Graph, x: str) -> str:
     return g.op("Mul", x, share)
 
 
+def _cos(g: Graph, x: str) -> str:
+    half = g.op("Sin", g.op("Mul", x, 0.5))
+    return g.op("Sub", 1.0, g.op("Mul", g.op("Mul", half, half), 2.0))
+
+
 def _logit(g: Graph, x: str) -> str:
     x = g.op("Clip", x, -HUGE, HUGE)
     odds = g.op("Abs", g.op("Div", x, g.op("Sub", 1.0, x)))
@@ -132,7 +137,7 @@ FUNCTIONS: dict[str, Function] = {
     "identity": lambda g, x: x,
     "relu": lambda g, x: g.op("Max", x, 0.0),
     "sin": _plain("Sin"),
-    "cos": _plain("Cos"),
+    "cos": _cos,
     "gelu": _gelu,
 }
 

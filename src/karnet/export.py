@@ -26,14 +26,15 @@ from .selection import KARClassifierCV, KARRegressorCV
 
 __all__ = ["to_onnx"]
 
-OPSET = 22
+# The versions of ONNX's operators that graphs can be made of.
+OLDEST, NEWEST = 15, 22
 # The type of an input, by the kind of a NumPy type.
 KINDS = {"f": "DOUBLE", "i": "INT64", "u": "INT64", "b": "BOOL"}
 # The name, the type and the number of columns of an input.
 Input = tuple[str, str, int]
 
 
-def to_onnx(estimator: Any, X: Any = None, *, opset: int = OPSET) -> Any:
+def to_onnx(estimator: Any, X: Any = None, *, opset: int | None = None) -> Any:
     """Return the ONNX graph of a fitted estimator or pipeline.
 
     Classifiers have the outputs ``label`` and ``probabilities``, one column per class, regressors
@@ -49,8 +50,8 @@ def to_onnx(estimator: Any, X: Any = None, *, opset: int = OPSET) -> Any:
         Some rows, one will do, for the types of inputs: an array is one input ``X``, a data frame
         has an input for each column, with its name. Without rows there is one input ``X`` in
         single precision.
-    opset : int, default=22
-        The version of ONNX's operators.
+    opset : int, optional
+        The version of ONNX's operators, 15 to 22; the newest that skl2onnx knows if None.
 
     Returns
     -------
@@ -83,17 +84,28 @@ def to_onnx(estimator: Any, X: Any = None, *, opset: int = OPSET) -> Any:
             estimator,
             name=name,
             initial_types=[_in_double(each) for each in inputs],
-            target_opset=opset,
+            target_opset=_checked_opset(opset),
             custom_shape_calculators={kind: shapes for kind, (shapes, _) in parts.items()},
             custom_conversion_functions={kind: convert for kind, (_, convert) in parts.items()},
         )
-    except ValueError:
+    except (ValueError, Warning):
         raise
     except Exception as error:
         reason = str(error).strip().split("\n")[0].rstrip(".")
         raise ValueError(f"{name} cannot be exported to ONNX: {reason}.") from error
     _retype(model.graph, inputs, narrow)
     return model
+
+
+def _checked_opset(opset: int | None) -> int:
+    from skl2onnx import get_latest_tested_opset_version
+
+    newest: int = min(NEWEST, get_latest_tested_opset_version())
+    if opset is None:
+        return newest
+    if not OLDEST <= opset <= newest:
+        raise ValueError(f"opset={opset!r} must lie between {OLDEST} and {newest}.")
+    return opset
 
 
 # Inputs and outputs
