@@ -28,6 +28,7 @@ DATACLASSES = (
     "karnet._views.Standard",
     "karnet._views.Stretched",
     "karnet.activations.ExpOf",
+    "karnet.learner.Plan",
     "karnet.learner.Report",
     "karnet.loo.RidgePath",
 )

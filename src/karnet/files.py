@@ -64,12 +64,15 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
 
     Examples
     --------
+    >>> from tempfile import TemporaryDirectory
     >>> from sklearn.datasets import load_iris
     >>> from karnet import KARClassifier, load, save
     >>> X, y = load_iris(return_X_y=True)
     >>> net = KARClassifier((10,), random_state=0).fit(X, y)
-    >>> save(net, "iris.karnet")
-    >>> bool((load("iris.karnet").predict(X) == net.predict(X)).all())
+    >>> with TemporaryDirectory() as folder:
+    ...     save(net, f"{folder}/iris.karnet")
+    ...     again = load(f"{folder}/iris.karnet")
+    >>> bool((again.predict(X) == net.predict(X)).all())
     True
     """
     tree = Tree(estimator)
