@@ -379,6 +379,18 @@ def test_a_failure_leaves_the_old_file(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_errors_name_the_file_that_was_asked_for(tmp_path):
+    with pytest.raises(FileNotFoundError) as error:
+        save(KARClassifier(), tmp_path / "nowhere" / "net.karnet")
+    assert error.value.filename == str(tmp_path / "nowhere" / "net.karnet")
+    with pytest.raises(FileNotFoundError, match="nothing"):
+        load(tmp_path / "nothing.karnet")
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(IsADirectoryError, match="folder"):
+        save(KARClassifier(), tmp_path / "folder")
+    assert [each.name for each in tmp_path.iterdir()] == ["folder"]
+
+
 def test_a_file_may_be_read_by_whom_the_mask_allows_and_links_are_followed(tmp_path):
     (tmp_path / "link").symlink_to(tmp_path / "net.karnet")
     save(KARClassifier(), tmp_path / "link")

@@ -305,11 +305,6 @@ def test_deep_trees_are_refused(refused):
 
 
 def test_parts_that_lack_or_have_too_much_are_refused(refused):
-    def without(name):
-        return with_tree(lambda tree: tree["content"]["content"].pop(name))
-
-    refused(without("alpha"), "lacks a part")
-
     def other_activation(tree):
         state = attribute(tree, "activations_")["content"][0]["content"]["content"]
         state["name"]["content"] = '"unheard"'
@@ -320,6 +315,11 @@ def test_parts_that_lack_or_have_too_much_are_refused(refused):
         attribute(tree, "layers_")["content"][0]["content"]["content"].pop("rank")
 
     refused(with_tree(other_report), r"Report lacks a part")
+
+    def more(tree):
+        attribute(tree, "layers_")["content"][0]["content"]["content"]["more"] = listed([])
+
+    refused(with_tree(more), r"Report lacks a part")
 
 
 @pytest.mark.parametrize(
@@ -336,6 +336,23 @@ def test_what_is_no_estimator_is_refused(refused):
 
 
 # Versions
+
+
+def test_files_from_before_a_part_came_have_its_default(tmp_path):
+    def earlier(tree):
+        for state, key in (
+            (tree["content"], "n_sweeps"),
+            (attribute(tree, "layers_")["content"][0]["content"], "clipped"),
+        ):
+            place = list(state["content"]).index(key)
+            del state["content"][key], state["key_types"]["content"][place]
+
+    path = tmp_path / "net.karnet"
+    path.write_bytes(with_tree(earlier))
+    again = load(path)
+    assert again.n_sweeps == 1
+    assert again.layers_[0].clipped == 0.0
+    assert repr(again) == repr(load(kept.path("classifier")))
 
 
 def with_header(**header):

@@ -8,13 +8,13 @@ or allocated.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from math import prod
 from typing import IO, Any
 
 from numpy.lib import format as npy
 
-from ._file_names import ALLOWED, DATACLASSES, ESTIMATORS
+from ._file_names import ACTIVATION, ALLOWED, DATACLASSES
 from ._file_tree import KINDS, PROTOCOL, Node, resolved
 
 __all__ = ["RefusedError", "check_array", "check_tree"]
@@ -154,15 +154,15 @@ def _content(node: Node, kind: type) -> Any:
 
 
 def _check_keys(name: str, keys: set[str]) -> None:
-    """Check that what is ours has all that it needs."""
-    if name in ESTIMATORS:
-        complete = keys.issuperset(resolved(name)().get_params(deep=False))
-    elif name in DATACLASSES:
-        complete = keys == {field.name for field in fields(resolved(name))}
+    """Check that a dataclass of ours has all that it needs, and nothing that it does not know."""
+    if name in DATACLASSES:
+        known = fields(resolved(name))
+        needed = {each.name for each in known if each.default is MISSING}
+        complete = needed <= keys <= {each.name for each in known}
     else:
-        complete = not name.startswith("karnet.") or keys == {"name"}
+        complete = name != ACTIVATION or keys == {"name"}
     if not complete:
-        raise RefusedError(f"a {name} lacks a part")
+        raise RefusedError(f"a {name} lacks a part, or has one too many")
 
 
 def check_array(file: IO[bytes], size: int) -> None:
