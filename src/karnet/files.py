@@ -133,7 +133,8 @@ def _written_whole(path: Path) -> Iterator[IO[bytes]]:
             os.fsync(file.fileno())
         os.replace(draft, path)
     except OSError as error:
-        error.filename, error.filename2 = os.fspath(path), None
+        if error.errno is not None:
+            error.filename, error.filename2 = os.fspath(path), None
         raise
     finally:
         with suppress(OSError):
