@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import skops.io
+from sklearn import config_context
 from sklearn.compose import ColumnTransformer, make_column_selector, make_column_transformer
 from sklearn.impute import SimpleImputer
 from sklearn.model_selection import StratifiedKFold
@@ -193,6 +194,17 @@ def test_labels_keep_their_type(labels, tmp_path):
     assert_comes_back(KARClassifier((3,), random_state=0).fit(X, y), tmp_path / "net.karnet")
     named = KARClassifier((3,), random_state=0).fit(X, y.astype(object))
     assert_comes_back(named, tmp_path / "net.karnet")
+
+
+def test_arrays_of_other_libraries_are_kept_as_those_of_numpy(tmp_path):
+    torch = pytest.importorskip("torch")
+    net = KARRegressor((4,), random_state=0)
+    with config_context(array_api_dispatch=True):
+        net.fit(torch.asarray(X), torch.asarray(TARGETS["one output"]))
+        expected = net.predict(torch.asarray(NEW)).numpy()
+    assert isinstance(net.coefs_[0], torch.Tensor)
+    save(net, tmp_path / "net.karnet")
+    np.testing.assert_allclose(load(tmp_path / "net.karnet").predict(NEW), expected, rtol=1e-9)
 
 
 # Pipelines and tables

@@ -15,8 +15,11 @@ import karnet
 SOURCE = Path(karnet.__file__).parent
 # From the ground floor up: a room may use only rooms that stand before it.
 FLOORS = [
+    "_array",
     "activations",
     "_threads",
+    "_rows",
+    "_stream",
     "blocks",
     "_statistics",
     "_dense",
@@ -40,6 +43,7 @@ FLOORS = [
     "_metric",
     "_infinite",
     "_validation",
+    "_scan",
     "_docs",
     "_base",
     "estimators",
@@ -68,6 +72,7 @@ KNOW_SCIKIT_LEARN_S_BASE = {
 CORE = {"numpy", "scipy", "sklearn", "joblib", "threadpoolctl", "karnet"}
 # Extras that a module may use, and that everything else works without.
 EXTRAS = {
+    "_array.py": {"torch", "cupy", "cupyx", "array_api_compat"},
     "cli.py": {"rich"},
     "figures.py": {"matplotlib"},
     "files.py": {"skops"},

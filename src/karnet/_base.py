@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from functools import partial
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,14 +13,17 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from . import _validation as validation
+from ._array import check_device, is_foreign, like
 from ._infinite import ProductsWith, infinite_layers, learn_in_dual
 from ._lstsq import check_non_negative, check_rcond, check_solver
 from ._metric import learn_by_metric
+from ._rows import Rows, Table
+from ._stream import LocalPasses, Passes, Streamed, on_device
 from ._threads import one_thread_if_narrow
 from .activations import Activation, Array, Function, resolve_activation, through_exp
-from .blocks import Rows
+from .blocks import Blocks
 from .learner import Plan, learn
-from .network import Layer, Network
+from .network import Layer, Network, outputs, scores
 
 __all__ = ["AnyActivation", "KARNetwork"]
 
@@ -51,6 +56,7 @@ class KARNetwork(BaseEstimator):
         direct_links: bool = False,
         init: str | Sequence[ArrayLike] = "normal",
         random_state: Any = None,
+        device: str | None = None,
     ) -> None:
         self.hidden_layer_sizes = hidden_layer_sizes
         self.activation = activation
@@ -65,10 +71,12 @@ class KARNetwork(BaseEstimator):
         self.direct_links = direct_links
         self.init = init
         self.random_state = random_state
+        self.device = device
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.array_api_support = True
         return tags
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -171,12 +179,45 @@ class KARNetwork(BaseEstimator):
             W[: int(bias)] = rng.uniform(-np.pi, np.pi, (int(bias), W.shape[1]))
         return weights
 
+    def fit_blocks(self, blocks: Any) -> Self:
+        """Learn the network from blocks of rows, as `fit` would from all of them.
+
+        Blocks are read once to check them and to know rows, classes and units, and again for every
+        pass that learning makes: two for an output layer, one to three for a hidden layer. Reading
+        goes on while blocks are worked on, and memory holds a few of them, whatever their number.
+
+        Parameters
+        ----------
+        blocks : karnet.blocks.Blocks, list or callable
+            What gives the blocks, tuples ``(X, y)`` or ``(X, y, sample_weight)``, each time anew.
+
+        Returns
+        -------
+        self
+        """
+        source = Blocks.of(blocks)
+        return self._fit_passes(LocalPasses(source, source.names))
+
+    @abstractmethod
+    def _fit_passes(self, passes: Passes) -> Self:
+        """Learn the network from rows that are read anew for every pass."""
+
+    def _take_names(self, n_features: int, names: Sequence[str] | None) -> None:
+        """Remember what `validate_data` would of the features of a table."""
+        self.n_features_in_ = n_features
+        self.__dict__.pop("feature_names_in_", None)
+        if names is not None:
+            self.feature_names_in_ = np.asarray(names, dtype=object)
+
     def _fit_network(
-        self, rows: Rows, plan: Plan, drawn: Sequence[Layer], Y: Array | None = None
+        self, rows: Table, plan: Plan, drawn: Sequence[Layer], Y: Array | None = None
     ) -> None:
         for name in LEARNED:
             self.__dict__.pop(name, None)
-        widest = max(rows.X.shape[1], *(max(layer.V.shape) for layer in drawn), 1)
+        device = check_device(self.device)
+        if device is not None and isinstance(rows, Rows | Streamed):
+            rows = on_device(rows, device, partial(validation.checked_block, self._names()))
+        widest = max(rows.n_features, *(max(layer.V.shape) for layer in drawn), 1)
         with one_thread_if_narrow(len(rows), len(rows) if plan.kernel else widest):
             if plan.kernel is not None:
                 network, self.layers_ = learn_in_dual(rows, plan, Y)
@@ -186,6 +227,13 @@ class KARNetwork(BaseEstimator):
                 self.feature_importances_ = np.diag(self.metric_) / len(self.metric_)
             else:
                 network, self.layers_ = learn(rows, plan, drawn, Y)
+        self._keep(network, plan, getattr(rows, "X", None))
+
+    def _names(self) -> Any:
+        return getattr(self, "feature_names_in_", None)
+
+    def _keep(self, network: Network, plan: Plan, X: Any) -> None:
+        """Keep what was learned, as arrays of the kind that X is."""
         self.activations_ = list(plan.activations)
         self._direct_links, self._input_map = network.direct_links, network.input_map
         if isinstance(network.input_map, ProductsWith):
@@ -194,6 +242,12 @@ class KARNetwork(BaseEstimator):
         else:
             self.coefs_ = [layer.V for layer in network.layers]
             self.intercepts_ = [layer.w for layer in network.layers]
+        if is_foreign(X):
+            for name in LEARNED:
+                if isinstance(value := self.__dict__.get(name), list):
+                    setattr(self, name, [like(X, each) for each in value])
+                elif value is not None:
+                    setattr(self, name, like(X, value))
 
     def _network(self) -> Network:
         if isinstance(self._input_map, ProductsWith):
@@ -205,4 +259,13 @@ class KARNetwork(BaseEstimator):
 
     def _inputs(self, X: Any) -> Any:
         check_is_fitted(self)
-        return validation.check_inputs(self, X, reset=False)
+        X = validation.check_inputs(self, X, reset=False)
+        weights = self.dual_coef_ if hasattr(self, "dual_coef_") else self.coefs_[0]
+        validation.check_same_library(X, weights)
+        return X
+
+    def _scores(self, X: Any) -> Any:
+        return scores(self._network(), X, check_device(self.device))
+
+    def _outputs(self, X: Any) -> Any:
+        return outputs(self._network(), X, check_device(self.device))

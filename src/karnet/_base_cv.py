@@ -13,9 +13,9 @@ from sklearn.utils.validation import check_is_fitted
 from . import _validation as validation
 from ._average import Average, Limits, learn_average
 from ._members import Splits, Targets, mean_answer
+from ._rows import dense
 from ._threads import ONE_THREAD
 from .activations import Array
-from .blocks import dense
 
 __all__ = ["KARNetworkCV"]
 

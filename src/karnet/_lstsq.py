@@ -14,9 +14,9 @@ from scipy.linalg import LinAlgWarning
 
 from ._dense import EPS
 from ._problem import Observe, Problem, Reduce, Sample
+from ._rows import Rows
 from ._solvers import DUAL, PRIMAL
 from ._threads import one_thread_if_narrow
-from .blocks import Rows
 
 __all__ = [
     "SOLVERS",
@@ -207,6 +207,7 @@ def solve(
     rcond: float | None = None,
     sample: Sample | None = None,
     observe: Observe | None = None,
+    quick: bool = False,
 ) -> Observed:
     """Minimise what `lstsq` minimises, over rows that are read through a reduction.
 
@@ -225,6 +226,8 @@ def solve(
     observe : callable, optional
         ``observe(fit, B, weight)`` on blocks of rows is merged into what is observed, if the data
         are read again after the solution is known to many digits.
+    quick : bool
+        Whether Gram products take so little time that a sample need not say first if they help.
 
     Returns
     -------
@@ -234,7 +237,7 @@ def solve(
     rcond = check_rcond(rcond)
     cut_off = EPS * (n + bias) if rcond is None else rcond
     alpha = check_non_negative("alpha", alpha)
-    problem = Problem(reduce, m, n, bias, alpha, cut_off, sample, observe)
+    problem = Problem(reduce, m, n, bias, alpha, cut_off, sample, observe, quick)
     wide = m < (n if alpha else problem.columns)
     methods = DUAL if wide else PRIMAL
     singular = rcond is not None and rcond > EXPECTED and not alpha

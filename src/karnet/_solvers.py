@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import blas
 
+from . import _array as arrays
 from ._dense import (
     EPS,
     ESTIMATE,
@@ -25,7 +26,7 @@ from ._dense import (
     svd,
     triangular_rcond,
 )
-from ._problem import SUMMATION, Problem, centred_rows, noise
+from ._problem import SUMMATION, Problem, centred_rows, noise, unit_diagonal
 from ._statistics import Centre, Gram, Pair, Sum, triangular
 
 __all__ = ["DUAL", "PRIMAL"]
@@ -33,8 +34,9 @@ __all__ = ["DUAL", "PRIMAL"]
 Array = NDArray[np.float64]
 
 # Steps of refinement against the data, to restore the digits that normal equations lose, and the
-# rate of shrinking from step to step above which they never will.
-MAX_STEPS, SLOW = 3, 0.1
+# rate of shrinking from step to step above which they never will. Products in single precision
+# take more.
+MAX_STEPS, SLOW, MORE_STEPS = 3, 0.1, 12
 
 NONE = Sum(np.zeros(0))
 
@@ -55,11 +57,19 @@ def _primal_cholesky(p: Problem) -> Found | None:
     if p.looks_singular:
         return None
     gram = p.reduce(partial(Gram.of, bias=p.bias))
-    AA = gram.AA + p.alpha * np.eye(p.n)
-    scale = np.sqrt(np.diag(AA))
-    if not (scale > noise(p, gram.centre)).all() or not moderate(scale, gram.AB):
+    found = _through_gram(p, gram)
+    if found is None and gram.single:
+        found = _through_gram(p, p.reduce(partial(Gram.of, bias=p.bias, careful=True)))
+    return found
+
+
+def _through_gram(p: Problem, gram: Gram) -> Found | None:
+    scale, AA = unit_diagonal(arrays.add_to_diagonal(gram.AA, p.alpha))
+    if not bool(arrays.namespace(scale).all(scale > noise(p, gram.centre))) or not moderate(
+        scale, gram.AB
+    ):
         return None
-    scaled = normal_solver((AA / np.outer(scale, scale)).T, p.rcond)
+    scaled = normal_solver(AA.T, p.rcond)
     if scaled is None:
         return None
 
@@ -67,26 +77,41 @@ def _primal_cholesky(p: Problem) -> Found | None:
         return scaled(AB / scale[:, None]) / scale[:, None]
 
     observed: list[Array] = []
+    # The problem itself need not travel to where the rows are.
+    centre, alpha, observe = gram.centre, p.alpha, p.observe
+    near = centre.near(scale)
 
     def correction(W: Array) -> Array:
         def of_block(A: Array, B: Array, weight: Array | None) -> Pair:
-            A, B = gram.centre.subtract(A, B, None)
-            fit = A @ W
-            seen = p.observe(fit + gram.centre.B, B + gram.centre.B, weight) if p.observe else NONE
-            error = np.subtract(B, fit, out=fit)
+            if not near:
+                A, B = centre.subtract(A, B, None)
+            # Means that are near are taken off the products, else off the rows.
+            fit = A @ arrays.like(A, W)
+            means = [arrays.like(A, each) for each in (centre.A, centre.B)]
+            if near:
+                fit, B = fit - means[0] @ arrays.like(A, W), B - means[1]
+            seen = observe(fit + means[1], B + means[1], weight) if observe else NONE
+            error = B - fit
             if weight is not None:
                 error *= weight[:, None]
-            return Pair(Sum(A.T @ error), seen)
+            AE = A.T @ error
+            if near:
+                AE -= means[0][:, None] * arrays.namespace(error).sum(error, axis=0)
+            return Pair(Sum(AE), seen)
 
         found = p.reduce(of_block, fine=True)
-        observed[:] = [found.second.value] if p.observe else []
-        return solve_normal(found.first.value - p.alpha * W)
+        observed[:] = [arrays.to_numpy(found.second.value)] if observe else []
+        return solve_normal(found.first.value - alpha * W)
 
     W = solve_normal(gram.AB)
-    refined = W if scaled.exact else _refined(W, correction, scale)
+    if scaled.exact and not gram.single:
+        refined: Array | None = W
+    else:
+        refined = _refined(W, correction, scale, MORE_STEPS if gram.single else MAX_STEPS)
     if refined is None:
         return None
-    return Found(_with_bias(p, refined, gram.centre), p.columns, *observed)
+    coef = _with_bias(p, arrays.to_numpy(refined), arrays.on_host(gram.centre))
+    return Found(coef, p.columns, *observed)
 
 
 def _primal_qr(p: Problem) -> Found | None:
@@ -239,13 +264,15 @@ def _below_bias(W: Array, centre: Centre) -> Array:
     return np.vstack([centre.B - centre.A @ W, W])
 
 
-def _refined(W: Array, correction: Callable[[Array], Array], scale: Array) -> Array | None:
+def _refined(
+    W: Array, correction: Callable[[Array], Array], scale: Array, n_steps: int = MAX_STEPS
+) -> Array | None:
     """Return W after steps of refinement, or None if they do not restore all digits.
 
     The last step times the rate at which steps shrink is what is left of the error.
     """
     before = _size(W, scale)
-    for _ in range(MAX_STEPS):
+    for _ in range(n_steps):
         D = correction(W)
         W = W + D
         step, size = _size(D, scale), _size(W, scale)
@@ -258,4 +285,4 @@ def _refined(W: Array, correction: Callable[[Array], Array], scale: Array) -> Ar
 
 
 def _size(W: Array, scale: Array) -> float:
-    return float(np.linalg.norm(scale[:, None] * W))
+    return float(arrays.namespace(W).linalg.vector_norm(scale[:, None] * W))

@@ -9,12 +9,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn import get_config
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
+from . import _array as arrays
+from ._rows import block_slices
 from .activations import ACTIVATIONS, Activation, Array
-from .blocks import block_slices
 
 __all__ = [
     "as_real_array",
@@ -30,10 +32,16 @@ __all__ = [
     "check_positive",
     "check_positive_integer",
     "check_real_targets",
+    "check_rows",
+    "check_same_library",
     "check_sizes",
     "check_weight",
+    "checked_block",
     "infinite_depth",
+    "plain_inputs",
+    "refuse_infinite",
     "unchanged_on_failure",
+    "weights_of_classes",
     "without_zeros",
 ]
 
@@ -53,24 +61,81 @@ def unchanged_on_failure(estimator: object) -> Iterator[None]:
         raise
 
 
-def check_inputs(estimator: Any, X: Any, *, reset: bool) -> Any:
-    """Return X as a float array or CSR matrix of finite numbers, feature names checked."""
+def check_inputs(estimator: Any, X: Any, *, reset: bool, finite: bool = True) -> Any:
+    """Return X as a float array or CSR matrix of finite numbers, feature names checked.
+
+    Whether numbers are finite need not be found out if they are checked later.
+    """
     try:
         checked = validate_data(
             estimator,
             X,
             reset=reset,
             accept_sparse="csr",
-            dtype=[np.float64, np.float32],
+            dtype=_floats(X),
             ensure_all_finite=False,
         )
     except (TypeError, ValueError) as error:
         raise type(error)(_one_sentence(X, error)) from error
-    for rows in block_slices(checked.shape[0], checked.shape[1]):
-        block = checked[rows]
-        if not np.isfinite(block.data if hasattr(block, "tocoo") else block).all():
-            _refuse_infinite(estimator, block)
+    if finite or arrays.is_foreign(checked):
+        refuse_infinite(checked, getattr(estimator, "feature_names_in_", None))
     return checked
+
+
+def checked_block(names: Any, X: Any, y: Any, weight: Any) -> tuple[Any, Any, Any]:
+    """Return a block of rows whose inputs are finite."""
+    refuse_infinite(X, names)
+    return X, y, weight
+
+
+def _floats(X: Any) -> list[Any]:
+    """Return the types of numbers that X may hold."""
+    if not arrays.is_foreign(X) or not get_config()["array_api_dispatch"]:
+        return [np.float64, np.float32]
+    xp = arrays.namespace(X)
+    return [xp.float64, xp.float32]
+
+
+def check_same_library(X: Any, weights: Any) -> None:
+    """Raise an error if X is of another library, or on another device, than what was learned."""
+    if not get_config()["array_api_dispatch"]:
+        return
+    kinds = [(type(each), arrays.device_of(each)) for each in (X, weights)]
+    if (arrays.is_foreign(X) or arrays.is_foreign(weights)) and kinds[0] != kinds[1]:
+        raise ValueError(
+            f"X must use the same namespace and the same device as the X of fit, but is a "
+            f"{kinds[0][0].__name__} on {kinds[0][1]} instead of a {kinds[1][0].__name__} on "
+            f"{kinds[1][1]}."
+        )
+
+
+def refuse_infinite(X: Any, names: Any) -> None:
+    """Raise an error that names the column if there is NaN or infinity in X."""
+    if arrays.is_foreign(X):
+        xp = arrays.namespace(X)
+        # A finite sum has finite terms, and takes no room.
+        if not bool(xp.isfinite(xp.sum(X))) and not bool(xp.all(xp.isfinite(X))):
+            _say_where_infinite(arrays.to_numpy(X), names)
+        return
+    for rows in block_slices(*X.shape):
+        block = X[rows]
+        values = block.data if hasattr(block, "tocoo") else block
+        with np.errstate(over="ignore", invalid="ignore"):
+            # A finite sum has finite terms, and takes no room.
+            fine = np.isfinite(np.sum(values)) or np.isfinite(values).all()
+        if not fine:
+            _say_where_infinite(block, names)
+
+
+def plain_inputs(X: Any) -> Any:
+    """Return X as a float array or CSR matrix of two dimensions; it may hold NaN and infinity."""
+    try:
+        kinds = [np.float64, np.float32]
+        return check_array(
+            X, accept_sparse="csr", dtype=kinds, ensure_all_finite=False, ensure_min_samples=0
+        )
+    except (TypeError, ValueError) as error:
+        raise type(error)(_one_sentence(X, error)) from error
 
 
 def _one_sentence(X: Any, error: Exception) -> str:
@@ -106,10 +171,9 @@ def _column_name(k: int, names: Any) -> str:
     return f"{k} (counted from 0)" if names is None else repr(names[k])
 
 
-def _refuse_infinite(estimator: Any, block: Any) -> None:
+def _say_where_infinite(block: Any, names: Any) -> None:
     bad = ~np.isfinite(block.toarray() if hasattr(block, "tocoo") else block)
-    column = int(np.flatnonzero(bad.any(axis=0))[0])
-    name = _column_name(column, getattr(estimator, "feature_names_in_", None))
+    name = _column_name(int(np.flatnonzero(bad.any(axis=0))[0]), names)
     raise ValueError(
         f"X holds NaN or infinity (inf) in column {name}: fill in or leave out such values first."
     )
@@ -118,13 +182,14 @@ def _refuse_infinite(estimator: Any, block: Any) -> None:
 def check_real_targets(y: Any, n_rows: int) -> Array:
     """Return y as a finite float64 array with one or two dimensions and as many rows as X."""
     _refuse_no_targets(y)
+    y = arrays.to_numpy(y) if arrays.is_foreign(y) else y
     try:
         y = check_array(y, ensure_2d=False, dtype=np.float64, ensure_all_finite=False)
     except (TypeError, ValueError) as error:
         raise ValueError(
             "y must hold real numbers, one row per sample and one column per output."
         ) from error
-    _check_rows(y, n_rows)
+    check_rows(y, n_rows)
     _refuse_infinite_targets(y)
     if np.abs(y).max() > LARGEST_TARGET:
         raise ValueError("y holds values too large to be squared: give it in another unit.")
@@ -134,15 +199,17 @@ def check_real_targets(y: Any, n_rows: int) -> Array:
 def check_labels(targets: Any, n_rows: int) -> NDArray[Any]:
     """Return the targets as one label per row, of any type that can be sorted."""
     _refuse_no_targets(targets)
+    targets = arrays.to_numpy(targets) if arrays.is_foreign(targets) else targets
     y: NDArray[Any] = np.asarray(column_or_1d(targets, warn=True))
-    _check_rows(y, n_rows)
+    check_rows(y, n_rows)
     _refuse_infinite_targets(y)
     if y.dtype == object and any(label is None or label != label for label in y):
         raise ValueError("y holds missing labels (None or NaN): leave out rows without a class.")
     if y.dtype.kind in "fc":
         check_classification_targets(y)
     try:
-        np.unique(y)
+        if y.dtype == object:
+            np.unique(y)
     except TypeError as error:
         raise ValueError(
             f"y holds labels that cannot be sorted ({error}): give all of them one type."
@@ -155,9 +222,10 @@ def _refuse_no_targets(y: Any) -> None:
         raise ValueError("fit requires y to be passed, but the target y is None.")
 
 
-def _check_rows(y: NDArray[Any], n_rows: int) -> None:
-    if len(y) != n_rows:
-        raise ValueError(f"y must have as many rows as X, {n_rows}, but has {len(y)}.")
+def check_rows(y: Any, n_rows: int) -> None:
+    """Raise an error if y has not as many rows as X."""
+    if y.shape[0] != n_rows:
+        raise ValueError(f"y must have as many rows as X, {n_rows}, but has {y.shape[0]}.")
 
 
 def _refuse_infinite_targets(y: NDArray[Any]) -> None:
@@ -165,10 +233,12 @@ def _refuse_infinite_targets(y: NDArray[Any]) -> None:
         raise ValueError("y holds NaN or infinity (inf): leave out rows without a known target.")
 
 
-def check_weight(sample_weight: Any, n_rows: int) -> Array | None:
+def check_weight(sample_weight: Any, n_rows: int, some_positive: bool = True) -> Array | None:
     """Return weights as a float64 array of non-negative numbers that are not all 0."""
     if sample_weight is None:
         return None
+    if arrays.is_foreign(sample_weight):
+        sample_weight = arrays.to_numpy(sample_weight)
     weight = as_real_array("sample_weight", sample_weight)
     if weight.ndim == 0:
         weight = np.full(n_rows, weight)
@@ -177,7 +247,7 @@ def check_weight(sample_weight: Any, n_rows: int) -> Array | None:
             f"sample_weight must have one entry per row of X, ({n_rows},), "
             f"but its shape is {weight.shape}."
         )
-    if not (np.isfinite(weight) & (weight >= 0.0)).all() or not weight.any():
+    if not (np.isfinite(weight) & (weight >= 0.0)).all() or (some_positive and not weight.any()):
         raise ValueError("sample_weight must be finite, not negative, and not zero for every row.")
     return weight
 
@@ -189,7 +259,7 @@ def without_zeros(
     if weight is None or weight.all():
         return X, y, weight
     kept = weight > 0.0
-    return X[kept], y[kept], weight[kept]
+    return X[arrays.like(X, kept)], y[kept], weight[kept]
 
 
 def as_real_array(name: str, values: Any) -> Array:
@@ -208,8 +278,15 @@ def check_class_weight(class_weight: Any, y: NDArray[Any], weight: Array | None)
     if class_weight is None:
         return weight
     classes, codes = np.unique(y, return_inverse=True)
+    per_class = weights_of_classes(class_weight, classes, np.bincount(codes, weight))
+    return np.asarray(per_class[codes] if weight is None else weight * per_class[codes])
+
+
+def weights_of_classes(class_weight: Any, classes: NDArray[Any], totals: NDArray[Any]) -> Array:
+    """Return one weight per class; `totals` are the weights of their rows in all."""
+    if class_weight is None:
+        return np.ones(len(classes))
     if isinstance(class_weight, str) and class_weight == "balanced":
-        totals = np.bincount(codes, weight)
         per_class = totals.sum() / (len(classes) * totals)
     elif isinstance(class_weight, dict):
         unknown = [label for label in class_weight if label not in classes.tolist()]
@@ -222,7 +299,7 @@ def check_class_weight(class_weight: Any, y: NDArray[Any], weight: Array | None)
         raise ValueError(f"class_weight={class_weight!r} must be a dict, 'balanced' or None.")
     if not (np.isfinite(per_class) & (per_class >= 0.0)).all() or not per_class.any():
         raise ValueError("class_weight must be finite, not negative, and not zero for every class.")
-    return np.asarray(per_class[codes] if weight is None else weight * per_class[codes])
+    return np.asarray(per_class)
 
 
 def check_sizes(sizes: Any) -> tuple[int, ...]:

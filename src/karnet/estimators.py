@@ -8,16 +8,19 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, softmax
 from sklearn.base import ClassifierMixin, RegressorMixin
 
+from . import _array as arrays
 from . import _validation as validation
 from ._base import AnyActivation, KARNetwork
 from ._docs import documented
+from ._rows import Rows, Table
+from ._scan import AsCodes, AsTargets, Scan, moments_of
+from ._statistics import Moments
+from ._stream import Passes
 from .activations import Activation, Array, resolve_activation
-from .blocks import Rows
 from .learner import Plan
-from .network import Layer, outputs, scores
+from .network import Layer
 
 __all__ = ["KARClassifier", "KARRegressor"]
 
@@ -90,6 +93,7 @@ class KARClassifier(ClassifierMixin, KARNetwork):
         init: str | Sequence[ArrayLike] = "normal",
         class_weight: dict[Any, float] | str | None = None,
         random_state: Any = None,
+        device: str | None = None,
     ) -> None:
         super().__init__(
             hidden_layer_sizes,
@@ -105,6 +109,7 @@ class KARClassifier(ClassifierMixin, KARNetwork):
             direct_links=direct_links,
             init=init,
             random_state=random_state,
+            device=device,
         )
         self.class_weight = class_weight
 
@@ -127,23 +132,54 @@ class KARClassifier(ClassifierMixin, KARNetwork):
         """
         with validation.unchanged_on_failure(self):
             plan, sizes = self._plan(default_output=None)
-            X = validation.check_inputs(self, X, reset=True)
-            y = validation.check_labels(y, X.shape[0])
-            X, y, weight = validation.without_zeros(
-                X, y, validation.check_weight(sample_weight, len(y))
-            )
-            weight = validation.check_class_weight(self.class_weight, y, weight)
-            X, y, weight = validation.without_zeros(X, y, weight)
-            self.classes_, codes = np.unique(y, return_inverse=True)
-            if len(self.classes_) < 2:
-                raise ValueError(
-                    f"y must hold at least two classes, but holds one class only: "
-                    f"{self.classes_.tolist()[0]!r}."
-                )
-            Y = _class_targets(plan.activations[-1], len(self.classes_))
-            drawn = self._draw(plan, sizes, X.shape[1], Y.shape[1])
-            self._fit_network(Rows(X, codes, weight), plan, drawn, Y)
+            X = validation.check_inputs(self, X, reset=True, finite=self.device is None)
+            self.classes_, rows = self._coded(X, y, sample_weight)
+            self._fit_classes(rows, plan, sizes)
         return self
+
+    def _coded(self, X: Any, y: Any, sample_weight: Any) -> tuple[NDArray[Any], Rows]:
+        """Return the classes, and the rows of a weight above 0 with indices into these."""
+        weighted = sample_weight is not None or self.class_weight is not None
+        if arrays.is_foreign(X) and arrays.is_foreign(y) and not weighted:
+            classes, codes = arrays.unique(arrays.namespace(X).reshape(arrays.like(X, y), (-1,)))
+            validation.check_labels(arrays.to_numpy(classes), classes.shape[0])
+            validation.check_rows(codes, X.shape[0])
+            return classes, Rows(X, codes)
+        y = validation.check_labels(y, X.shape[0])
+        weight = validation.check_weight(sample_weight, len(y))
+        X, y, weight = validation.without_zeros(X, y, weight)
+        weight = validation.check_class_weight(self.class_weight, y, weight)
+        X, y, weight = validation.without_zeros(X, y, weight)
+        classes, codes = arrays.unique(y)
+        if arrays.is_foreign(X) and classes.dtype.kind in "biuf":
+            classes = arrays.like(X, classes)
+        return classes, Rows(
+            X, arrays.like(X, codes), None if weight is None else arrays.like(X, weight)
+        )
+
+    def _fit_passes(self, passes: Passes) -> Self:
+        with validation.unchanged_on_failure(self):
+            plan, sizes = self._plan(default_output=None)
+            scan = Scan.through(passes, None)
+            self._take_names(scan.n_features, passes.names)
+            labels = scan.labels
+            assert labels is not None
+            weights = validation.weights_of_classes(self.class_weight, labels.values, labels.totals)
+            weighted = scan.weighted or self.class_weight is not None
+            prepare = AsCodes(labels, weights, weighted)
+            self.classes_ = prepare.classes
+            self._fit_classes(scan.table(passes, prepare), plan, sizes)
+        return self
+
+    def _fit_classes(self, rows: Table, plan: Plan, sizes: tuple[int, ...]) -> None:
+        if self.classes_.shape[0] < 2:
+            raise ValueError(
+                f"y must hold at least two classes, but holds one class only: "
+                f"{arrays.to_numpy(self.classes_).tolist()[0]!r}."
+            )
+        Y = _class_targets(plan.activations[-1], self.classes_.shape[0])
+        drawn = self._draw(plan, sizes, rows.n_features, Y.shape[1])
+        self._fit_network(rows, plan, drawn, Y)
 
     def decision_function(self, X: Any) -> NDArray[Any]:
         """Return how strongly the network answers with each class.
@@ -161,12 +197,12 @@ class KARClassifier(ClassifierMixin, KARNetwork):
             the output is what was taught for ``classes_[0]`` and ``classes_[1]``.
         """
         X = self._inputs(X)
-        if len(self.classes_) > 2:
-            return np.asarray(outputs(self._network(), X), dtype=X.dtype)
+        if self.classes_.shape[0] > 2:
+            return arrays.as_type(self._outputs(X), X.dtype)
         f = self.activations_[-1]
-        low, high = f.phi(_class_targets(f, 2))
-        Z = scores(self._network(), X)
-        return np.asarray((2.0 * Z - low - high) / (high - low), dtype=X.dtype)[:, 0]
+        low, high = f.phi(_class_targets(f, 2))[:, 0].tolist()
+        Z = self._scores(X)
+        return arrays.as_type((2.0 * Z - low - high) / (high - low), X.dtype)[:, 0]
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the class of each row.
@@ -181,8 +217,14 @@ class KARClassifier(ClassifierMixin, KARNetwork):
         ndarray of shape (n_samples,)
         """
         decision = self.decision_function(X)
-        codes = decision.argmax(axis=1) if decision.ndim == 2 else (decision > 0.0).astype(int)
-        return np.asarray(self.classes_[codes])
+        xp = arrays.namespace(decision)
+        if decision.ndim == 2:
+            codes = xp.argmax(decision, axis=1)
+        else:
+            codes = arrays.as_type(decision > 0.0, xp.int64)
+        if arrays.is_foreign(codes) and not arrays.is_foreign(self.classes_):
+            codes = arrays.to_numpy(codes)  # words are NumPy's
+        return arrays.selected(self.classes_, codes)
 
     def predict_proba(self, X: Any) -> NDArray[Any]:
         """Return probabilities of the classes: rising with the decision function, not calibrated.
@@ -200,9 +242,13 @@ class KARClassifier(ClassifierMixin, KARNetwork):
             output of 0 or 1 does.
         """
         decision = self.decision_function(X)
-        if decision.ndim == 2:
-            return np.asarray(softmax(4.0 * decision, axis=1))
-        return np.asarray(expit(2.0 * np.column_stack([-decision, decision])))
+        if decision.ndim == 1:
+            return arrays.expit(
+                2.0 * arrays.joined([-decision[:, None], decision[:, None]], axis=1)
+            )
+        xp = arrays.namespace(decision)
+        raised = xp.exp(4.0 * (decision - xp.max(decision, axis=1, keepdims=True)))
+        return raised / xp.sum(raised, axis=1, keepdims=True)
 
 
 @documented
@@ -277,18 +323,34 @@ class KARRegressor(RegressorMixin, KARNetwork):
         """
         with validation.unchanged_on_failure(self):
             plan, sizes = self._plan(default_output=resolve_activation("identity"))
-            X = validation.check_inputs(self, X, reset=True)
+            X = validation.check_inputs(self, X, reset=True, finite=self.device is None)
             y = validation.check_real_targets(y, X.shape[0])
-            X, y, weight = validation.without_zeros(
-                X, y, validation.check_weight(sample_weight, len(y))
-            )
-            Y = y[:, None] if y.ndim == 1 else y
-            drawn = self._draw(plan, sizes, X.shape[1], Y.shape[1])
-            if drawn and plan.hidden == "pullback":
-                plan, drawn[-1] = _in_target_units(plan, drawn[-1], Y, weight)
-            self._fit_network(Rows(X, Y, weight), plan, drawn)
+            weight = validation.check_weight(sample_weight, len(y))
+            X, y, weight = validation.without_zeros(X, y, weight)
+            moments = moments_of(plan.activations[-1], y, weight)
             self._one_output = y.ndim == 1
+            Y = arrays.like(X, y[:, None] if self._one_output else y)
+            self._fit_targets(Rows(X, Y, arrays.like(X, weight)), plan, sizes, moments)
         return self
+
+    def _fit_passes(self, passes: Passes) -> Self:
+        with validation.unchanged_on_failure(self):
+            plan, sizes = self._plan(default_output=resolve_activation("identity"))
+            scan = Scan.through(passes, plan.activations[-1])
+            self._take_names(scan.n_features, passes.names)
+            self._one_output = not scan.target_shape
+            assert scan.moments is not None
+            table = scan.table(passes, AsTargets(scan.weighted))
+            self._fit_targets(table, plan, sizes, scan.moments)
+        return self
+
+    def _fit_targets(
+        self, rows: Table, plan: Plan, sizes: tuple[int, ...], moments: Moments
+    ) -> None:
+        drawn = self._draw(plan, sizes, rows.n_features, rows.n_targets)
+        if drawn and plan.hidden == "pullback":
+            plan, drawn[-1] = _in_target_units(plan, drawn[-1], moments)
+        self._fit_network(rows, plan, drawn)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the network's output for each row.
@@ -303,7 +365,7 @@ class KARRegressor(RegressorMixin, KARNetwork):
         ndarray of shape (n_samples,) or (n_samples, n_outputs), as the y of `fit`
         """
         X = self._inputs(X)
-        G = np.asarray(outputs(self._network(), X), dtype=X.dtype)
+        G = arrays.as_type(self._outputs(X), X.dtype)
         return G[:, 0] if self._one_output else G
 
 
@@ -313,14 +375,15 @@ def _class_targets(f: Activation, q: int) -> Array:
     return f.inside(Y, CLASS_MARGIN)
 
 
-def _in_target_units(plan: Plan, last: Layer, Y: Array, weight: Array | None) -> tuple[Plan, Layer]:
+def _in_target_units(plan: Plan, last: Layer, moments: Moments) -> tuple[Plan, Layer]:
     """Return plan and drawn output layer for targets of any unit and offset.
 
     Weights are drawn for standardised targets, or the inverse activations would saturate.
     """
-    B = last.f.phi(Y)
-    mean = np.average(B, axis=0, weights=weight) if plan.fit_intercept else np.zeros(Y.shape[1])
-    scale = np.sqrt(np.average((B - mean) ** 2, axis=0, weights=weight))
+    mean, variance = moments.centre.mean, moments.squares / moments.centre.weight
+    if not plan.fit_intercept:
+        mean, variance = np.zeros_like(mean), variance + mean**2
+    scale = np.sqrt(variance)
     scale[scale == 0.0] = 1.0
     layer = Layer(last.V * scale, last.w * scale + mean, last.f)
     return replace(plan, centre=mean), layer

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
 from sklearn.impute import SimpleImputer
 
+from ._array import on_host
 from ._infinite import InfiniteLayers, ProductsWith
 from ._members import Member
 from ._onnx_functions import activated, check_known, exp_of, kernel_of, seen_through
@@ -253,8 +254,8 @@ def _network(g: Graph, network: Network, x: str, activate: bool) -> str:
     """Return the outputs of a network, or its scores if the last layer is not to be activated."""
     for layer in network.layers:
         check_known(layer.f)
-    x = A = x if network.input_map is None else _input_map(g, network.input_map, x)
-    *below, last = network.layers
+    x = A = x if network.input_map is None else _input_map(g, on_host(network.input_map), x)
+    *below, last = map(on_host, network.layers)
     for layer in below:
         A = activated(g, layer.f, g.product(A, layer.V, layer.w))
     if network.direct_links and below:

@@ -1,0 +1,428 @@
+"""Rows that are read anew for every pass over them, block by block, and a sample that is kept.
+
+What goes through the blocks, a loop here or a cluster elsewhere, is a `Passes`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import chain
+from typing import Any, Generic, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import _array as arrays
+from ._rows import (
+    BLOCK_SIZE,
+    Change,
+    Rows,
+    Statistic,
+    Watch,
+    block_slices,
+    dense,
+    in_order,
+    merged,
+    power_of_2,
+)
+
+__all__ = [
+    "DevicePasses",
+    "Joined",
+    "LocalPasses",
+    "Passes",
+    "Prepare",
+    "Raw",
+    "Sample",
+    "Streamed",
+    "on_device",
+    "regrouped",
+]
+
+Array = NDArray[np.float64]
+S = TypeVar("S", bound=Statistic)
+# Inputs, targets and weights of some rows as they were read, and as the learner takes them.
+Raw = tuple[Any, Any, Any]
+Prepare = Callable[[Any, Any, Any], tuple[Any, NDArray[Any], Array | None]]
+
+# Numbers per block that is copied to a device: small enough for the first to be there soon.
+COPIED = 2**26
+# How much more room than they need there must be for rows to be kept on a device.
+AMPLE = 8
+# Numbers in a sample, and rows it has at least if there are as many.
+SAMPLE_SIZE, SAMPLE_ROWS = 2**22, 512
+
+
+class Passes(Protocol):
+    """A way to go through all blocks of a data set."""
+
+    @property
+    def block_size(self) -> int | None:
+        """Numbers per block that would be best; None as in memory."""
+        ...
+
+    @property
+    def device(self) -> str | None:
+        """Where rows are copied to; None if they stay."""
+        ...
+
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        """The names of the inputs, if they have any."""
+        ...
+
+    def reduce(self, of_block: Callable[[Any, Any, Any], S], heights: Iterable[int]) -> S:
+        """Return what `of_block` gives for all blocks, merged.
+
+        Blocks of the given heights would be best; they need not be kept to.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class LocalPasses:
+    """Passes over blocks that are read here, one after the other, and worked on in threads.
+
+    Attributes
+    ----------
+    blocks : iterable
+        Of tuples of inputs, targets and weights (or None). It can be gone through again.
+    names : tuple of str or None
+        The names of the inputs.
+    """
+
+    blocks: Iterable[Raw]
+    names: tuple[str, ...] | None = None
+    block_size: int | None = None
+    device: str | None = None
+
+    def reduce(self, of_block: Callable[[Any, Any, Any], S], heights: Iterable[int]) -> S:
+        """Return what `of_block` gives for all blocks, merged, cut and joined to the heights."""
+        pieces = regrouped(self.blocks, heights)
+        with closing(in_order(lambda piece: of_block(*piece), pieces)) as parts:
+            return _merged_some(parts)
+
+
+@dataclass(frozen=True)
+class DevicePasses:
+    """Passes over blocks that are copied to a device, the next ones while one is worked on.
+
+    Attributes
+    ----------
+    blocks : iterable
+        As in `LocalPasses`.
+    prepare : callable
+        What a block goes through before it is copied.
+    device : str
+        Where to.
+    size : int
+        How many numbers the inputs are in all.
+    kept : list
+        The blocks as they lie there, from the first pass on, if there is ample room for all.
+    """
+
+    blocks: Iterable[Raw]
+    prepare: Prepare
+    device: str
+    size: int
+    names: tuple[str, ...] | None = None
+    block_size: int | None = COPIED
+    kept: list[Raw] = field(default_factory=list)
+
+    def reduce(self, of_block: Callable[[Any, Any, Any], S], heights: Iterable[int]) -> S:
+        """Return what `of_block` gives for all blocks, merged, cut and joined to the heights."""
+        if self.kept:
+            return _merged_some(of_block(*block) for block in self.kept)
+        seen: list[Raw] = []
+        with closing(in_order(self._copy, regrouped(self.blocks, heights))) as blocks:
+            total = _merged_some(of_block(*block) for block in self._seen(blocks, seen))
+        self.kept.extend(seen)
+        return total
+
+    def _seen(self, blocks: Iterable[Raw], seen: list[Raw]) -> Iterator[Raw]:
+        """Yield the blocks, and keep them if the first one lies where there is ample room."""
+        ample = False
+        for number, block in enumerate(blocks):
+            ample = ample or (not number and self.size <= arrays.free_numbers(block[0]) // AMPLE)
+            if ample:
+                seen.append(block)
+            yield block
+
+    def _copy(self, piece: Raw) -> Raw:
+        return copied(self.prepare(*piece), self.device)
+
+
+def copied(block: Raw, device: str) -> Raw:
+    """Return the arrays of a block as they lie on a device."""
+    X, y, weight = block
+    X = X.toarray() if hasattr(X, "toarray") else X
+    X, y = arrays.upload(X, device), arrays.upload(y, device)
+    return X, y, None if weight is None else arrays.upload(weight, device)
+
+
+def _merged_some(parts: Iterable[S]) -> S:
+    parts = iter(parts)
+    first = next(parts, None)
+    if first is None:
+        raise ValueError("the blocks hold no rows.")
+    return merged(chain([first], parts))
+
+
+def regrouped(blocks: Iterable[Raw], heights: Iterable[int]) -> Iterator[Raw]:
+    """Yield the same rows in blocks of the given heights, and what is left as a last one."""
+    waiting: list[Raw] = []
+    n_waiting = 0
+    wanted = iter(heights)
+    height = next(wanted, sys.maxsize)
+    for block in blocks:
+        start, n_rows = 0, block[0].shape[0]
+        while n_rows - start >= height - n_waiting:
+            stop = start + height - n_waiting
+            yield _joined([*waiting, _cut(block, start, stop)])
+            waiting, n_waiting, start = [], 0, stop
+            height = next(wanted, sys.maxsize)
+        if start < n_rows:
+            waiting.append(_cut(block, start, n_rows))
+            n_waiting += n_rows - start
+    if waiting:
+        yield _joined(waiting)
+
+
+def _cut(block: Raw, start: int, stop: int) -> Raw:
+    X, y, weight = block
+    if start == 0 and stop == X.shape[0]:
+        return block
+    rows = slice(start, stop)
+    weight = None if weight is None else weight[rows]
+    return arrays.some_rows(X, rows), arrays.some_rows(y, rows), weight
+
+
+def _joined(blocks: list[Raw]) -> Raw:
+    if len(blocks) == 1:
+        return blocks[0]
+    X, y, weight = zip(*blocks, strict=True)
+    weighted = any(part is not None for part in weight)
+    weights = [
+        arrays.like(labels, np.ones(len(labels))) if part is None else part
+        for part, labels in zip(weight, y, strict=True)
+    ]
+    inputs = [dense(part) if hasattr(part, "toarray") else part for part in X]
+    targets, joined = list(y), arrays.joined
+    return joined(inputs), joined(targets), joined(weights) if weighted else None
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Every `step`-th row of each block, of so many that they are no burden."""
+
+    rows: Rows
+    step: int = 1
+
+    @classmethod
+    def of(cls, X: Any, y: NDArray[Any], weight: Array | None) -> Sample:
+        """Return the sample of one block."""
+        return cls(Rows(X, y, weight))._thinned()
+
+    def merge(self, other: Sample, /) -> Sample:
+        """Return the sample of both."""
+        step = max(self.step, other.step)
+        both = self.every(step).rows, other.every(step).rows
+        blocks = [_cut((rows.X, rows.y, rows.weight), 0, len(rows)) for rows in both]
+        return Sample(Rows(*_joined(blocks)), step)._thinned()
+
+    def every(self, step: int) -> Sample:
+        """Return every `step`-th row of all, or the next smaller power of 2."""
+        factor = power_of_2(step // self.step)
+        return Sample(self.rows.every(factor), factor * self.step)
+
+    def _thinned(self) -> Sample:
+        most = max(SAMPLE_SIZE // max(self.rows.n_features, 1), SAMPLE_ROWS)
+        step = self.step
+        while len(self.rows) * self.step > most * step:
+            step *= 2
+        rows = self.every(step).rows
+        return Sample(Rows(np.array(dense(rows.X)), np.array(rows.y), rows.weight), step)
+
+
+@dataclass(frozen=True)
+class Joined:
+    """Rows one after the other."""
+
+    parts: tuple[Raw, ...]
+
+    @classmethod
+    def of(cls, X: Array, y: NDArray[Any], weight: Array | None) -> Joined:
+        """Keep some rows."""
+        if not arrays.is_host(X):
+            return cls(((X, y, weight),))
+        return cls(((np.array(X), np.array(y), weight),))
+
+    def merge(self, other: Joined, /) -> Joined:
+        """Return the rows of both."""
+        return Joined((*self.parts, *other.parts))
+
+
+@dataclass(frozen=True)
+class Streamed:
+    """Rows that are read anew for every pass.
+
+    Parameters
+    ----------
+    passes : Passes
+        How all blocks are gone through.
+    prepare : callable
+        From a block as it was read to inputs, targets and weights, rows of weight 0 left out.
+    n_rows, n_features, n_targets : int
+        The number of rows, and of columns of inputs and targets.
+    total : float
+        The sum of the weights.
+    sample : Sample
+        Some of the rows, as prepared.
+    change, width, watch
+        As in `Rows`.
+    """
+
+    passes: Passes
+    prepare: Prepare
+    n_rows: int
+    n_features: int
+    n_targets: int
+    total: float
+    sample: Sample
+    change: Change | None = None
+    width: int = 1
+    watch: Watch | None = None
+
+    def __len__(self) -> int:
+        return self.n_rows
+
+    @property
+    def quick(self) -> bool:
+        """Whether matrix products take little time beside everything else."""
+        return self.passes.device is not None
+
+    def map(self, change: Change, width: int, watch: Watch | None = None) -> Streamed | Rows:
+        """Return these rows with inputs as they come out of `change`; of few rows, at once."""
+        lazy = replace(self, change=change, width=width, watch=watch)
+        few = len(self) * max(width, self.n_features) <= BLOCK_SIZE
+        return lazy.gathered() if few else lazy
+
+    def gathered(self) -> Rows:
+        """Return these rows, as they come out of their change, in memory."""
+        return Rows(*_joined(list(self.reduce(Joined.of).parts)))
+
+    def every(self, step: int) -> Rows:
+        """Return about every `step`-th of these rows, unwatched; of the sample, if it has them."""
+        if self.sample.step <= power_of_2(step):
+            some = self.sample.every(step).rows
+            if self.passes.device is not None:
+                some = Rows(*copied((some.X, some.y, some.weight), self.passes.device))
+            return replace(some, change=self.change, width=self.width)
+        prepare = partial(_every, self.prepare, power_of_2(step))
+        thinned = replace(self, prepare=prepare, change=None, watch=None)
+        parts = thinned._pass(Joined.of, False).statistic.parts
+        return Rows(*_joined(list(parts)), change=self.change, width=self.width)
+
+    def reduce(
+        self, statistic: Callable[[Array, NDArray[Any], Array | None], S], fine: bool = False
+    ) -> S:
+        """Return the merged statistic of all blocks, or of chunks of them if `fine`."""
+        found = self._pass(statistic, fine)
+        if found.n_rows != len(self):
+            raise ValueError(
+                f"the blocks held {len(self)} rows when they were read first and {found.n_rows} "
+                "now: they must give the same rows each time."
+            )
+        if self.watch is not None:
+            self.watch.extend(found.watch)
+        return found.statistic
+
+    def _pass(self, statistic: Callable[..., S], fine: bool) -> _Part[S]:
+        of_block = partial(
+            _of_block,
+            self.prepare,
+            partial(Rows, change=self.change, width=self.width),
+            self.watch is not None,
+            statistic,
+            fine,
+        )
+        width = max(self.width, self.n_features)
+        blocks = block_slices(len(self), width, self.passes.block_size)
+        return self.passes.reduce(of_block, (rows.stop - rows.start for rows in blocks))
+
+
+@dataclass(frozen=True)
+class _Part(Generic[S]):
+    """What some blocks give: nothing if they hold no rows."""
+
+    found: S | None
+    n_rows: int
+    watch: Watch
+
+    @property
+    def statistic(self) -> S:
+        if self.found is None:
+            raise ValueError("the blocks hold no rows of a weight above 0.")
+        return self.found
+
+    def merge(self, other: _Part[S], /) -> _Part[S]:
+        watch = [*self.watch, *other.watch]
+        watch = [sum(watch[1:], watch[0])] if watch else []
+        n_rows = self.n_rows + other.n_rows
+        if self.found is None or other.found is None:
+            return _Part(other.found if self.found is None else self.found, n_rows, watch)
+        return _Part(self.found.merge(other.found), n_rows, watch)
+
+
+def on_device(table: Rows | Streamed, device: str, check: Prepare) -> Streamed:
+    """Return the rows of a table as they are copied, block by block, to a device.
+
+    Rows in memory go through `check` on the way.
+    """
+    if isinstance(table, Rows):
+        step = 1
+        while len(table) * table.n_features > step * SAMPLE_SIZE:
+            step *= 2
+        sample = Sample(table.every(step), step)
+        blocks: Iterable[Raw] = [(table.X, table.y, table.weight)]
+        prepare = check
+        names = None
+    else:
+        assert isinstance(table.passes, LocalPasses)
+        blocks, prepare, names = table.passes.blocks, table.prepare, table.passes.names
+        sample = table.sample
+    passes = DevicePasses(blocks, prepare, device, len(table) * table.n_features, names)
+    size = len(table), table.n_features, table.n_targets, table.total
+    return Streamed(passes, _as_it_is, *size, sample)
+
+
+def _as_it_is(X: Any, y: Any, weight: Any) -> tuple[Any, NDArray[Any], Array | None]:
+    return X, y, weight
+
+
+def _of_block(
+    prepare: Prepare,
+    rows_of: Callable[..., Rows],
+    watched: bool,
+    statistic: Callable[..., S],
+    fine: bool,
+    *raw: Any,
+) -> _Part[S]:
+    watch: Watch = []
+    rows = rows_of(*prepare(*raw), watch=watch if watched else None)
+    if not len(rows):
+        return _Part(None, 0, [])
+    if len(rows) * max(rows.width, rows.n_features) > BLOCK_SIZE:
+        found = rows.reduce(statistic, fine)
+    else:
+        found = rows.of_block(statistic, fine, [], slice(0, len(rows)))
+    return _Part(found, len(rows), watch)
+
+
+def _every(prepare: Prepare, step: int, *raw: Any) -> tuple[Any, NDArray[Any], Array | None]:
+    X, y, weight = prepare(*raw)
+    return X[::step], y[::step], None if weight is None else weight[::step]
