@@ -32,6 +32,7 @@ DATACLASSES = (
     "karnet._statistics.Centre",
     "karnet._statistics.Gram",
     "karnet._statistics.Moments",
+    "karnet._statistics.Stack",
     "karnet._statistics.Triangle",
     "karnet._views.Indicators",
     "karnet._views.Ranks",
