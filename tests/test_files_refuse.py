@@ -283,6 +283,18 @@ def test_references_that_multiply_are_refused(refused):
         node = listed([node, {"__id__": k - 1}], __id__=k)
     refused(planted(**{**node, "__id__": 2000}), "too often")
 
+    flat = [listed([], __id__=1000)]
+    for k in range(1001, 3000):
+        flat.append(listed([{"__id__": k - 1}, {"__id__": k - 1}], __id__=k))
+    refused(planted(**listed(flat)), "too often")
+
+
+def test_types_of_keys_are_not_taken_from_elsewhere(refused):
+    def numbered(tree):
+        tree["content"]["key_types"]["__id__"] = 50
+
+    refused(with_tree(numbered), "no list of their own")
+
 
 def test_references_to_what_is_not_complete_are_refused(refused):
     refused(planted(**listed([{"__id__": 99}])), "refers to none before it")
