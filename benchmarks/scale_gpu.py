@@ -101,7 +101,10 @@ def stream(m, d, height=2**19):
             rng = np.random.default_rng(start)
             n = min(height, m - start)
             X = rng.random((n, d), dtype=np.float32)
-            yield X, (X[:, 0] * Q).astype(np.int8)
+            y = (X[:, 0] * Q).astype(np.int8)
+            X -= 0.5
+            X *= 12**0.5
+            yield X, y
 
     return Blocks(read)
 
@@ -136,7 +139,7 @@ def main():
     parts = {
         "card": lambda: (r for f in ("logit", "tanh", "relu") for r in on_the_card(m, f)),
         "host": lambda: (r for f in ("logit", "relu") for r in from_the_host(m, f)),
-        "stream": lambda: streamed(int(arguments.stream_rows), 50, "relu"),
+        "stream": lambda: streamed(int(arguments.stream_rows), 50, "tanh"),
     }
     for name in arguments.only:
         for row in parts[name]():

@@ -37,8 +37,7 @@ def many_blocks(monkeypatch):
     for room in ("_rows", "_stream"):
         monkeypatch.setattr(f"karnet.{room}.BLOCK_SIZE", 2**12)
     monkeypatch.setattr("karnet._rows.CHUNK_SIZE", 2**11)
-    monkeypatch.setattr("karnet._array.ELSEWHERE", 2**13)
-    monkeypatch.setattr("karnet._rows.DEVICE_BLOCK_SIZE", 2**13)
+    monkeypatch.setattr("karnet._array.ELSEWHERE", 2**16)
     monkeypatch.setattr("karnet._lstsq.LARGE", 1e5)
 
 
@@ -171,6 +170,30 @@ def test_a_device_out_of_memory_takes_smaller_blocks(table, monkeypatch):
     found = KARRegressor((600,), device="cpu", **options).fit(X, y).predict(X)
     assert max(heights) > 400 > min(heights)
     assert relative(found, expected) < 1e-8
+
+
+def test_a_device_too_full_for_the_next_block_gets_smaller_ones(table, monkeypatch):
+    X, y, _ = table
+    options = {"hidden": "random", "random_state": 0, "alpha": 1e-3}
+    expected = KARRegressor((600,), **options).fit(X, y).predict(X)
+    upload, heights = arrays.upload, []
+
+    class OutOfMemoryError(RuntimeError):
+        pass
+
+    def narrow(x, device):
+        heights.append(len(x))
+        if len(x) > 400:
+            raise OutOfMemoryError("out of memory")
+        return upload(x, device)
+
+    monkeypatch.setattr("karnet._array.upload", narrow)
+    net = KARRegressor((600,), device="cpu", **options).fit(X, y)
+    assert max(heights) > 400 > min(heights)
+    assert relative(net.set_params(device=None).predict(X), expected) < 1e-8
+    monkeypatch.setattr("karnet._array.is_out_of_memory", lambda error: False)
+    with pytest.raises(OutOfMemoryError):
+        KARRegressor((600,), device="cpu", **options).fit(X, y)
 
 
 def test_half_of_a_symmetric_product_is_mirrored():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -38,10 +39,14 @@ Array = NDArray[np.float64]
 # enough for a core's own cache.
 BLOCK_SIZE = 2**22
 CHUNK_SIZE = 2**18
-# Numbers per block elsewhere, where starting to compute takes long, and rows that are not halved
-# any more if memory is short.
-DEVICE_BLOCK_SIZE = 2**28
+# Numbers per block elsewhere, where starting to compute takes long; which part of the memory that
+# is free a block may be; and rows that are not halved any more if memory is short.
+DEVICE_BLOCK_SIZE = 2**30
+PART = 8
 LOWEST = 256
+# Numbers per block that is copied to a device, small enough for the first to be there soon, and
+# threads that copy: enough to be as fast as the way there.
+COPIED, COPYING = 2**27, 4
 
 
 class Statistic(Protocol):
@@ -108,14 +113,16 @@ class Table(Protocol):
 def block_slices(n_rows: int, width: int, most: int | None = None) -> list[slice]:
     """Return slices that cut `n_rows` rows of `width` numbers into blocks of `most` numbers.
 
-    That is `BLOCK_SIZE` if not given. They are even in number and height, for threads to share,
-    unless that would make them low: decompositions gain from a block only what it has more rows
-    than columns.
+    If that is not given, it is `BLOCK_SIZE`, and they are even in number and height, for threads to
+    share, unless that would make them low: decompositions gain from a block only what it has more
+    rows than columns.
     """
     size = n_rows * width
     if size <= CHUNK_SIZE:
         return [slice(0, n_rows)]
-    highest = max((most or BLOCK_SIZE) // width, 256)
+    if most is not None:
+        return _slices(slice(0, n_rows), max(most // width, LOWEST))
+    highest = max(BLOCK_SIZE // width, 256)
     n_pairs = -(-n_rows // (2 * highest))
     even = -(-n_rows // (2 * n_pairs))
     return _slices(slice(0, n_rows), min(max(even, 2 * width, 256), highest))
@@ -131,13 +138,15 @@ def _slices(rows: slice, step: int) -> list[slice]:
     return [slice(i, min(i + step, rows.stop)) for i in starts]
 
 
-def in_order(function: Callable[[T], U], items: Iterable[T]) -> Generator[U]:
-    """Yield the function of each item, computed on as many threads as BLAS may use.
+def in_order(
+    function: Callable[[T], U], items: Iterable[T], most: int | None = None
+) -> Generator[U]:
+    """Yield the function of each item, computed on as many threads as BLAS may use, or `most`.
 
     Elementwise functions use one thread, so blocks side by side are faster than threads in BLAS.
     Items that must be read first are read meanwhile.
     """
-    n = ONE_THREAD.allowed()
+    n = min(ONE_THREAD.allowed(), most or sys.maxsize)
     if isinstance(items, list) and (n == 1 or len(items) <= 1):
         yield from map(function, items)
         return
@@ -208,8 +217,15 @@ class Rows:
     def _here(self) -> bool:
         return arrays.is_host(self.X)
 
+    @property
+    def block_size(self) -> int:
+        """Numbers per block."""
+        if self._here:
+            return BLOCK_SIZE
+        return min(DEVICE_BLOCK_SIZE, arrays.free_numbers(self.X) // PART)
+
     def _blocks(self) -> list[slice]:
-        most = None if self._here else DEVICE_BLOCK_SIZE
+        most = None if self._here else self.block_size
         return block_slices(len(self), max(self.width, self.X.shape[1]), most)
 
     def _read(self, rows: slice, room: Array | None) -> Block:

@@ -19,6 +19,9 @@ from numpy.typing import NDArray
 from . import _array as arrays
 from ._rows import (
     BLOCK_SIZE,
+    COPIED,
+    COPYING,
+    LOWEST,
     Change,
     Rows,
     Statistic,
@@ -49,8 +52,6 @@ S = TypeVar("S", bound=Statistic)
 Raw = tuple[Any, Any, Any]
 Prepare = Callable[[Any, Any, Any], tuple[Any, NDArray[Any], Array | None]]
 
-# Numbers per block that is copied to a device: small enough for the first to be there soon.
-COPIED = 2**26
 # How much more room than they need there must be for rows to be kept on a device.
 AMPLE = 8
 # Numbers in a sample, and rows it has at least if there are as many.
@@ -123,6 +124,8 @@ class DevicePasses:
         How many numbers the inputs are in all.
     kept : list
         The blocks as they lie there, from the first pass on, if there is ample room for all.
+    lessons : list
+        An entry for each time that memory ran out: blocks are halved as often, and none is kept.
     """
 
     blocks: Iterable[Raw]
@@ -132,22 +135,38 @@ class DevicePasses:
     names: tuple[str, ...] | None = None
     block_size: int | None = COPIED
     kept: list[Raw] = field(default_factory=list)
+    lessons: list[str] = field(default_factory=list)
 
     def reduce(self, of_block: Callable[[Any, Any, Any], S], heights: Iterable[int]) -> S:
         """Return what `of_block` gives for all blocks, merged, cut and joined to the heights."""
+        wanted = list(heights)
+        while True:
+            parts = 2 ** len(self.lessons)
+            lower = [-(-height // parts) for height in wanted for _ in range(parts)]
+            try:
+                return self._pass(of_block, lower)
+            except Exception as error:
+                if not arrays.is_out_of_memory(error) or max(lower) <= LOWEST:
+                    raise
+                self.lessons.append(str(error))
+            self.kept.clear()
+
+    def _pass(self, of_block: Callable[[Any, Any, Any], S], heights: list[int]) -> S:
         if self.kept:
             return _merged_some(of_block(*block) for block in self.kept)
         seen: list[Raw] = []
-        with closing(in_order(self._copy, regrouped(self.blocks, heights))) as blocks:
+        pieces = regrouped(self.blocks, heights)
+        with closing(in_order(self._copy, pieces, COPYING)) as blocks:
             total = _merged_some(of_block(*block) for block in self._seen(blocks, seen))
         self.kept.extend(seen)
         return total
 
     def _seen(self, blocks: Iterable[Raw], seen: list[Raw]) -> Iterator[Raw]:
         """Yield the blocks, and keep them if the first one lies where there is ample room."""
-        ample = False
-        for number, block in enumerate(blocks):
-            ample = ample or (not number and self.size <= arrays.free_numbers(block[0]) // AMPLE)
+        ample = None
+        for block in blocks:
+            if ample is None:
+                ample = self.size <= arrays.free_numbers(block[0]) // AMPLE and not self.lessons
             if ample:
                 seen.append(block)
             yield block
@@ -416,7 +435,8 @@ def _of_block(
     rows = rows_of(*prepare(*raw), watch=watch if watched else None)
     if not len(rows):
         return _Part(None, 0, [])
-    if len(rows) * max(rows.width, rows.n_features) > BLOCK_SIZE:
+    most = BLOCK_SIZE if arrays.is_host(rows.X) else 2 * COPIED
+    if len(rows) * max(rows.width, rows.n_features) > most:
         found = rows.reduce(statistic, fine)
     else:
         found = rows.of_block(statistic, fine, [], slice(0, len(rows)))

@@ -23,7 +23,7 @@ from scipy.linalg import svd
 from . import _array as arrays
 from ._dense import normal_solver
 from ._lstsq import choose_solver
-from ._rows import DEVICE_BLOCK_SIZE, block_slices, chunk_slices, dense, in_order
+from ._rows import COPIED, COPYING, Rows, block_slices, chunk_slices, dense, in_order
 from .activations import Activation, Array, Function
 
 __all__ = ["Layer", "Network", "forward_through", "outputs", "pull_back", "scores"]
@@ -126,9 +126,8 @@ def _answers(network: Network, X: Any, activated: bool, device: str | None) -> A
         Z = last.linear(before_last(block))
         return last.f(Z) if activated else Z
 
-    here = arrays.is_host(X) and device is None
-    blocks = block_slices(X.shape[0], width, None if here else DEVICE_BLOCK_SIZE)
     if not arrays.is_host(X):
+        blocks = block_slices(X.shape[0], width, Rows(X, X).block_size)
         return arrays.joined([answer(dense(arrays.some_rows(X, rows))) for rows in blocks])
     Z = np.empty((X.shape[0], last.V.shape[1]))
 
@@ -139,7 +138,8 @@ def _answers(network: Network, X: Any, activated: bool, device: str | None) -> A
         for chunk in chunk_slices(rows, width):
             Z[chunk] = answer(dense(X[chunk]))
 
-    deque(in_order(write, blocks), maxlen=0)
+    blocks = block_slices(len(Z), width, None if device is None else COPIED)
+    deque(in_order(write, blocks, None if device is None else COPYING), maxlen=0)
     return Z
 
 
