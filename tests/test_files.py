@@ -186,6 +186,20 @@ def test_what_was_loaded_learns_and_is_pickled_like_the_first(tmp_path):
     np.testing.assert_array_equal(twice.predict_proba(NEW), net.predict_proba(NEW))
 
 
+@every_task
+@pytest.mark.parametrize("width", [5, 80])
+def test_what_was_loaded_goes_on_learning_where_it_was(task, width, tmp_path):
+    y, other = TARGETS[task], tmp_path / "other.karnet"
+    net = learned(task, hidden_layer_sizes=(width,), hidden="random", alpha=1e-3)
+    for rows in (slice(9), slice(9, 30)):
+        save(net, other)
+        again = load(other).partial_fit(X[rows], y[rows])
+        np.testing.assert_array_equal(
+            again.predict(NEW), net.partial_fit(X[rows], y[rows]).predict(NEW)
+        )
+    assert_comes_back(net, tmp_path / "net.karnet")
+
+
 @pytest.mark.parametrize(
     "labels", [np.array([3, 5]), np.array([0.5, 1.5]).astype(str), [True, False]]
 )

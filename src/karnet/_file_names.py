@@ -38,6 +38,7 @@ DATACLASSES = (
     "karnet._views.Ranks",
     "karnet._views.Standard",
     "karnet._views.Stretched",
+    "karnet.accumulate.Accumulator",
     "karnet.activations.ExpOf",
     "karnet.learner.Plan",
     "karnet.learner.Report",

@@ -20,8 +20,9 @@ from ._infinite import InfiniteLayers, ProductsWith
 from ._members import Member
 from ._onnx_functions import activated, check_known, exp_of, kernel_of, seen_through
 from ._onnx_graph import Graph
+from ._targets import class_targets
 from .activations import Array, ExpOf
-from .estimators import KARClassifier, KARRegressor, _class_targets
+from .estimators import KARClassifier, KARRegressor
 from .network import Network
 from .selection import KARClassifierCV, KARRegressorCV
 
@@ -290,7 +291,7 @@ def _classifier(g: Graph, estimator: KARClassifier, x: str) -> tuple[str, str]:
         probabilities = g.op("Softmax", g.op("Mul", answers, 4.0), axis=1)
         return _labels(g, estimator, _largest(g, answers)), probabilities
     f = network.layers[-1].f
-    low, high = f.phi(_class_targets(f, 2))[:, 0]
+    low, high = f.phi(class_targets(f, 2))[:, 0]
     Z = _network(g, network, x, activate=False)
     decision = g.op("Mul", g.op("Sub", Z, (low + high) / 2.0), 2.0 / (high - low))
     codes = g.cast(g.op("Greater", g.op("Squeeze", decision, np.array([1])), 0.0), "INT64")
