@@ -62,6 +62,13 @@ FLOORS = [
     "estimators",
     "_base_cv",
     "selection",
+    "_file_names",
+    "_file_tree",
+    "_file_check",
+    "files",
+    "_onnx_graph",
+    "_onnx_functions",
+    "export",
     "datasets",
     "paper",
     "cli",
@@ -85,6 +92,9 @@ EXTRAS = {
     "_arrow.py": {"pyarrow"},
     "cli.py": {"rich"},
     "figures.py": {"matplotlib"},
+    "files.py": {"skops"},
+    "_onnx_graph.py": {"onnx"},
+    "export.py": {"onnx", "skl2onnx"},
 }
 MODULES = sorted(SOURCE.rglob("*.py"))
 

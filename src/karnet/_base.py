@@ -81,6 +81,11 @@ class KARNetwork(BaseEstimator):
         tags.array_api_support = True
         return tags
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # What was kept before a parameter came has its default.
+        defaults = type(self)().get_params(deep=False)
+        super().__setstate__(state | {name: defaults[name] for name in defaults.keys() - state})
+
     def _plan(self, default_output: Activation | None) -> tuple[Plan, tuple[int, ...]]:
         """Return what the parameters ask for; `default_output` None stands for the hidden f.
 
