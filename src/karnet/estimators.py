@@ -43,6 +43,7 @@ class KARClassifier(ClassifierMixin, KARNetwork):
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, multiplied with those of the rows.
     {random_state}
+    {device}
 
     Attributes
     ----------
@@ -264,6 +265,7 @@ class KARRegressor(RegressorMixin, KARNetwork):
     ----------
     {parameters}
     {random_state}
+    {device}
 
     Attributes
     ----------
