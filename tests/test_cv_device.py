@@ -12,7 +12,7 @@ from karnet import KARClassifierCV, KARRegressorCV
 from karnet import _array as arrays
 from karnet._landmarks import Landmarks, fit_some
 from karnet._members import Shape, Targets, fit_all
-from karnet._rows import Rows
+from karnet._rows import Rows, block_slices
 from karnet._views import VIEWS
 from karnet.kernels import KERNELS
 
@@ -44,11 +44,16 @@ def table():
 
 @pytest.fixture
 def many_blocks(monkeypatch):
-    """Make every table many blocks, here and on a device."""
+    """Make every table many blocks, here and on the way to a device."""
+
+    def low_slices(n_rows, width, most=None):
+        return block_slices(n_rows, width, 2**12)
+
     for room in ("_rows", "_stream"):
         monkeypatch.setattr(f"karnet.{room}.BLOCK_SIZE", 2**12)
     monkeypatch.setattr("karnet._rows.CHUNK_SIZE", 2**11)
-    monkeypatch.setattr("karnet._array.ELSEWHERE", 2**16)
+    monkeypatch.setattr("karnet._rows.LOWEST", 64)
+    monkeypatch.setattr("karnet._stream.block_slices", low_slices)
 
 
 def relative(found, expected):
@@ -129,7 +134,7 @@ def test_a_device_that_is_not_there_is_said_so_and_changes_nothing(table):
     assert not hasattr(fresh, "classes_")
 
 
-def test_a_device_too_full_gets_smaller_blocks(many_blocks, monkeypatch):
+def test_a_device_too_full_gets_smaller_blocks(monkeypatch):
     X, targets = drawn(1300)
     y = targets["numbers"]
     expected = KARRegressorCV(width=40, random_state=0).fit(X, y).predict(X)
