@@ -15,18 +15,25 @@ import karnet
 SOURCE = Path(karnet.__file__).parent
 # From the ground floor up: a room may use only rooms that stand before it.
 FLOORS = [
+    "_array",
     "activations",
     "_threads",
     "_worker",
     "_rows",
     "_stream",
+    "_device",
     "_runs",
+    "_arrow",
     "blocks",
     "_statistics",
     "_dense",
     "_problem",
     "_solvers",
     "_lstsq",
+    "_forms",
+    "_controls",
+    "_downdate",
+    "accumulate",
     "_ridge_factor",
     "loo",
     "kernels",
@@ -49,9 +56,19 @@ FLOORS = [
     "_elsewhere",
     "_docs",
     "_base",
+    "_targets",
+    "_updates",
+    "_partial_fit",
     "estimators",
     "_base_cv",
     "selection",
+    "_file_names",
+    "_file_tree",
+    "_file_check",
+    "files",
+    "_onnx_graph",
+    "_onnx_functions",
+    "export",
     "datasets",
     "paper",
     "cli",
@@ -61,6 +78,7 @@ KNOW_SCIKIT_LEARN_S_BASE = {
     "_elsewhere.py",
     "_base.py",
     "_base_cv.py",
+    "_updates.py",
     "estimators.py",
     "selection.py",
     "baseline.py",
@@ -68,7 +86,16 @@ KNOW_SCIKIT_LEARN_S_BASE = {
 # joblib and threadpoolctl come with scikit-learn.
 CORE = {"numpy", "scipy", "sklearn", "joblib", "threadpoolctl", "karnet"}
 # Extras that a module may use, and that everything else works without.
-EXTRAS = {"_dask.py": {"dask", "cloudpickle"}, "cli.py": {"rich"}, "figures.py": {"matplotlib"}}
+EXTRAS = {
+    "_array.py": {"torch", "cupy", "cupyx", "array_api_compat"},
+    "_dask.py": {"dask", "cloudpickle"},
+    "_arrow.py": {"pyarrow"},
+    "cli.py": {"rich"},
+    "figures.py": {"matplotlib"},
+    "files.py": {"skops"},
+    "_onnx_graph.py": {"onnx"},
+    "export.py": {"onnx", "skl2onnx"},
+}
 MODULES = sorted(SOURCE.rglob("*.py"))
 
 

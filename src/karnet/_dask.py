@@ -61,6 +61,8 @@ class DaskPasses:
     blocks: list[Delayed]
     sizes: tuple[int, ...]
     names: tuple[str, ...] | None = None
+    block_size: int | None = None
+    device: str | None = None
 
     @classmethod
     def over(cls, X: Any, y: Any, sample_weight: Any) -> DaskPasses:

@@ -56,6 +56,23 @@ RANDOM_STATE = """
     random_state : int, RandomState instance or None, default=None
         What weights are drawn with."""
 
+DEVICE = """
+    device : str, default=None
+        None computes with NumPy on this machine's processors. "cuda", or another device of torch,
+        is where blocks of rows are copied to and worked on, the next ones copied meanwhile; what is
+        learned and predicted are arrays of NumPy all the same. That needs ``karnet[gpu]``. Arrays
+        of torch or CuPy need no `device`: under scikit-learn's ``array_api_dispatch=True`` they are
+        worked on where they are."""
+
+CV_DEVICE = """
+    device : str, default=None
+        None computes with NumPy on this machine's processors. "cuda", or another device of torch,
+        is where blocks of rows are copied to: there hidden layers of finite width, those of tables
+        of more than `width` rows, are learned, and all networks predict. What comes first stays
+        here: views of the inputs, the search, and layers of infinite width, whose matrices are
+        small; and so does what only intervals need. What is learned and predicted are arrays of
+        NumPy all the same. That needs ``karnet[gpu]``."""
+
 ATTRIBUTES = """
     coefs_, intercepts_ : lists of arrays
         Weights and bias of each layer, in the form of scikit-learn's ``MLPClassifier`` and
@@ -64,7 +81,7 @@ ATTRIBUTES = """
         The activation of each layer.
     layers_ : list of karnet.learner.Report
         Of each layer: rank, solver used, residual, share of values outside the activation's domain,
-        and of targets outside that of its inverse.
+        and of targets outside that of its inverse; for the last one, what is kept of its rows.
     metric_ : ndarray of shape (n_features, n_features)
         For ``hidden="metric"``, the matrix M that the first hidden layer was drawn with, of trace
         n_features: the identity if the layer as first drawn was kept.
@@ -100,7 +117,11 @@ NOTES = """
 
     Dask arrays and data frames are learned from where they are, in a few passes that send only
     statistics of the size of the layers, and the network is that of the same rows in memory, bit
-    for bit. Answers to them are Dask arrays, yet to be computed. That needs `karnet[dask]`."""
+    for bit. Answers to them are Dask arrays, yet to be computed. That needs `karnet[dask]`.
+
+    With finite width, what the output layer's rows have come to is kept, so that `partial_fit`,
+    `merge` and `forget` can add rows and take them out exactly. That takes about
+    ``8 (h + 1) (h + q)`` bytes for h columns and q outputs or classes, in memory and in a file."""
 
 REFERENCES = """
     K.-A. Toh, Z. Lin, Z. Li, B. Oh and L. Sun, "Gradient-Free Learning Based on the Kernel and the
@@ -145,12 +166,14 @@ CV_IMPORTANCES = """
 SHARED = {
     "{parameters}": PARAMETERS,
     "{random_state}": RANDOM_STATE,
+    "{device}": DEVICE,
     "{attributes}": ATTRIBUTES,
     "{features}": FEATURES,
     "{notes}": NOTES,
     "{references}": REFERENCES,
     "{cv_parameters}": CV_PARAMETERS,
     "{cv_budget}": CV_BUDGET,
+    "{cv_device}": CV_DEVICE,
     "{cv_members}": CV_MEMBERS,
     "{cv_results}": CV_RESULTS,
     "{cv_importances}": CV_IMPORTANCES,

@@ -244,7 +244,7 @@ class AsTargets:
 
     def __call__(self, X: Any, y: Any, sample_weight: Any) -> Prepared:
         """Return inputs, targets and weights of the rows of a weight above 0."""
-        X, y, weight = _of_weight(X, np.asarray(y, dtype=np.float64), sample_weight)
+        X, y, weight = _of_weight(X, np.asarray(y, np.float64, order="C"), sample_weight)
         if self.weighted and weight is None:
             weight = np.ones(len(y))
         return X, y[:, None] if y.ndim == 1 else y, weight

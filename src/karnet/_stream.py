@@ -16,8 +16,10 @@ from typing import Any, Generic, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from . import _array as arrays
 from ._rows import (
     BLOCK_SIZE,
+    COPIED,
     Change,
     Rows,
     Statistic,
@@ -37,8 +39,10 @@ __all__ = [
     "Raw",
     "Sample",
     "Streamed",
+    "copied",
     "cut",
     "joined",
+    "merged_some",
     "regrouped",
 ]
 
@@ -54,6 +58,16 @@ SAMPLE_SIZE, SAMPLE_ROWS = 2**22, 512
 
 class Passes(Protocol):
     """A way to go through all blocks of a data set."""
+
+    @property
+    def block_size(self) -> int | None:
+        """Numbers per block that would be best; None as in memory."""
+        ...
+
+    @property
+    def device(self) -> str | None:
+        """Where rows are copied to; None if they stay."""
+        ...
 
     @property
     def names(self) -> tuple[str, ...] | None:
@@ -90,15 +104,31 @@ class LocalPasses:
     blocks: Iterable[Raw]
     names: tuple[str, ...] | None = None
     n_rows: int | None = None
+    block_size: int | None = None
+    device: str | None = None
 
     def reduce(self, of_block: Callable[[Any, Any, Any], S], heights: Iterable[int]) -> S:
         """Return what `of_block` gives for all blocks, merged, cut and joined to the heights."""
         pieces = regrouped(self.blocks, heights)
         with closing(in_order(lambda piece: of_block(*piece), pieces)) as parts:
-            first = next(parts, None)
-            if first is None:
-                raise ValueError("the blocks hold no rows.")
-            return merged(chain([first], parts))
+            return merged_some(parts)
+
+
+def copied(block: Raw, device: str) -> Raw:
+    """Return the arrays of a block as they lie on a device."""
+    X, y, weight = block
+    X = X.toarray() if hasattr(X, "toarray") else X
+    X, y = arrays.upload(X, device), arrays.upload(y, device)
+    return X, y, None if weight is None else arrays.upload(weight, device)
+
+
+def merged_some(parts: Iterable[S]) -> S:
+    """Return all parts merged, or say that there are none."""
+    parts = iter(parts)
+    first = next(parts, None)
+    if first is None:
+        raise ValueError("the blocks hold no rows.")
+    return merged(chain([first], parts))
 
 
 def regrouped(blocks: Iterable[Raw], heights: Iterable[int]) -> Iterator[Raw]:
@@ -126,7 +156,9 @@ def cut(block: Raw, start: int, stop: int) -> Raw:
     X, y, weight = block
     if start == 0 and stop == X.shape[0]:
         return block
-    return X[start:stop], y[start:stop], None if weight is None else weight[start:stop]
+    rows = slice(start, stop)
+    weight = None if weight is None else weight[rows]
+    return arrays.some_rows(X, rows), arrays.some_rows(y, rows), weight
 
 
 def joined(blocks: list[Raw]) -> Raw:
@@ -136,11 +168,12 @@ def joined(blocks: list[Raw]) -> Raw:
     X, y, weight = zip(*blocks, strict=True)
     weighted = any(part is not None for part in weight)
     weights = [
-        np.ones(len(labels)) if part is None else part
+        arrays.like(labels, np.ones(len(labels))) if part is None else part
         for part, labels in zip(weight, y, strict=True)
     ]
-    inputs = np.concatenate([dense(part) if hasattr(part, "toarray") else part for part in X])
-    return inputs, np.concatenate(y), np.concatenate(weights) if weighted else None
+    inputs = [dense(part) if hasattr(part, "toarray") else part for part in X]
+    targets, joined = list(y), arrays.joined
+    return joined(inputs), joined(targets), joined(weights) if weighted else None
 
 
 @dataclass(frozen=True)
@@ -153,7 +186,8 @@ class Sample:
     @classmethod
     def of(cls, X: Any, y: NDArray[Any], weight: Array | None, n_rows: int | None = None) -> Sample:
         """Return the sample of one block; no more than one of all rows takes of it, if known."""
-        return cls(Rows(X, y, weight))._thinned(n_rows or 0)
+        X = dense(X) if hasattr(X, "toarray") else X
+        return cls(Rows(np.array(X), np.array(y), weight))._thinned(n_rows or 0)
 
     def merge(self, other: Sample, /) -> Sample:
         """Return the sample of both."""
@@ -172,8 +206,10 @@ class Sample:
         step = self.step
         while max(len(self.rows) * self.step, n_rows) > most * step:
             step *= 2
+        if step == self.step:
+            return self
         rows = self.every(step).rows
-        return Sample(Rows(np.array(dense(rows.X)), np.array(rows.y), rows.weight), step)
+        return Sample(Rows(np.array(rows.X), np.array(rows.y), rows.weight), step)
 
 
 @dataclass(frozen=True)
@@ -185,6 +221,8 @@ class Joined:
     @classmethod
     def of(cls, X: Array, y: NDArray[Any], weight: Array | None) -> Joined:
         """Keep some rows."""
+        if not arrays.is_host(X):
+            return cls(((X, y, weight),))
         return cls(((np.array(X), np.array(y), weight),))
 
     def merge(self, other: Joined, /) -> Joined:
@@ -226,6 +264,11 @@ class Streamed:
     def __len__(self) -> int:
         return self.n_rows
 
+    @property
+    def quick(self) -> bool:
+        """Whether matrix products take little time beside everything else."""
+        return self.passes.device is not None
+
     def map(self, change: Change, width: int, watch: Watch | None = None) -> Streamed | Rows:
         """Return these rows with inputs as they come out of `change`; of few rows, at once."""
         lazy = replace(self, change=change, width=width, watch=watch)
@@ -239,10 +282,13 @@ class Streamed:
     def every(self, step: int) -> Rows:
         """Return about every `step`-th of these rows, unwatched; of the sample, if it has them."""
         if self.sample.step <= power_of_2(step):
-            return replace(self.sample.every(step).rows, change=self.change, width=self.width)
+            some = self.sample.every(step).rows
+            if self.passes.device is not None:
+                some = Rows(*copied((some.X, some.y, some.weight), self.passes.device))
+            return replace(some, change=self.change, width=self.width)
         prepare = partial(_every, self.prepare, power_of_2(step))
-        some = replace(self, prepare=prepare, change=None, watch=None)
-        parts = some._pass(Joined.of, False).statistic.parts
+        thinned = replace(self, prepare=prepare, change=None, watch=None)
+        parts = thinned._pass(Joined.of, False).statistic.parts
         return Rows(*joined(list(parts)), change=self.change, width=self.width)
 
     def reduce(
@@ -268,7 +314,8 @@ class Streamed:
             statistic,
             fine,
         )
-        blocks = block_slices(len(self), max(self.width, self.n_features))
+        width = max(self.width, self.n_features)
+        blocks = block_slices(len(self), width, self.passes.block_size)
         heights = [rows.stop - rows.start for rows in blocks]
         # Rows of weight 0 are read too: there may be more than those that count.
         return self.passes.reduce(of_block, chain(heights, repeat(heights[0])))
@@ -290,7 +337,7 @@ class _Part(Generic[S]):
 
     def merge(self, other: _Part[S], /) -> _Part[S]:
         watch = [*self.watch, *other.watch]
-        watch = [np.sum(watch, axis=0)] if watch else []
+        watch = [sum(watch[1:], watch[0])] if watch else []
         n_rows = self.n_rows + other.n_rows
         if self.found is None or other.found is None:
             return _Part(other.found if self.found is None else self.found, n_rows, watch)
@@ -309,7 +356,8 @@ def _of_block(
     rows = rows_of(*prepare(*raw), watch=watch if watched else None)
     if not len(rows):
         return _Part(None, 0, [])
-    if len(rows) * max(rows.width, rows.n_features) > BLOCK_SIZE:
+    most = BLOCK_SIZE if arrays.is_host(rows.X) else 2 * COPIED
+    if len(rows) * max(rows.width, rows.n_features) > most:
         found = rows.reduce(statistic, fine)
     else:
         found = rows.of_block(statistic, fine, [], slice(0, len(rows)))
