@@ -18,8 +18,12 @@ FLOORS = [
     "_array",
     "activations",
     "_threads",
+    "_worker",
     "_rows",
     "_stream",
+    "_device",
+    "_runs",
+    "_arrow",
     "blocks",
     "_statistics",
     "_dense",
@@ -48,6 +52,8 @@ FLOORS = [
     "_infinite",
     "_validation",
     "_scan",
+    "_dask",
+    "_elsewhere",
     "_docs",
     "_base",
     "_targets",
@@ -69,6 +75,7 @@ FLOORS = [
 ]
 KNOW_SCIKIT_LEARN_S_BASE = {
     "_validation.py",
+    "_elsewhere.py",
     "_base.py",
     "_base_cv.py",
     "_updates.py",
@@ -81,6 +88,8 @@ CORE = {"numpy", "scipy", "sklearn", "joblib", "threadpoolctl", "karnet"}
 # Extras that a module may use, and that everything else works without.
 EXTRAS = {
     "_array.py": {"torch", "cupy", "cupyx", "array_api_compat"},
+    "_dask.py": {"dask", "cloudpickle"},
+    "_arrow.py": {"pyarrow"},
     "cli.py": {"rich"},
     "figures.py": {"matplotlib"},
     "files.py": {"skops"},
