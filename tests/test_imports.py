@@ -15,6 +15,7 @@ import karnet
 SOURCE = Path(karnet.__file__).parent
 # From the ground floor up: a room may use only rooms that stand before it.
 FLOORS = [
+    "_whole",
     "activations",
     "_threads",
     "blocks",
@@ -46,6 +47,7 @@ FLOORS = [
     "_base_cv",
     "selection",
     "datasets",
+    "pages",
     "paper",
     "cli",
 ]
@@ -60,7 +62,7 @@ KNOW_SCIKIT_LEARN_S_BASE = {
 # joblib and threadpoolctl come with scikit-learn.
 CORE = {"numpy", "scipy", "sklearn", "joblib", "threadpoolctl", "karnet"}
 # Extras that a module may use, and that everything else works without.
-EXTRAS = {"cli.py": {"rich"}, "figures.py": {"matplotlib"}}
+EXTRAS = {"cli.py": {"rich"}, "figures.py": {"matplotlib"}, "drawing.py": {"matplotlib"}}
 MODULES = sorted(SOURCE.rglob("*.py"))
 
 

@@ -32,7 +32,7 @@ LONG, MANY = 40, 14
 
 def page(title: str, body: str) -> str:
     """Return the whole page."""
-    text = resources.files("karnet.paper").joinpath("report.html").read_text(encoding="utf-8")
+    text = resources.files("karnet.pages").joinpath("page.html").read_text(encoding="utf-8")
     return Template(text).substitute(title=escape(title), body=body)
 
 
