@@ -15,7 +15,9 @@ import karnet
 SOURCE = Path(karnet.__file__).parent
 # From the ground floor up: a room may use only rooms that stand before it.
 FLOORS = [
+    "_extras",
     "_whole",
+    "pages",
     "activations",
     "_threads",
     "blocks",
@@ -42,18 +44,21 @@ FLOORS = [
     "_infinite",
     "_validation",
     "_docs",
+    "_layers",
+    "_html",
     "_base",
     "estimators",
     "_base_cv",
     "selection",
     "datasets",
-    "pages",
     "paper",
+    "tables",
     "cli",
 ]
 KNOW_SCIKIT_LEARN_S_BASE = {
     "_validation.py",
     "_base.py",
+    "_html.py",
     "_base_cv.py",
     "estimators.py",
     "selection.py",
@@ -62,7 +67,22 @@ KNOW_SCIKIT_LEARN_S_BASE = {
 # joblib and threadpoolctl come with scikit-learn.
 CORE = {"numpy", "scipy", "sklearn", "joblib", "threadpoolctl", "karnet"}
 # Extras that a module may use, and that everything else works without.
-EXTRAS = {"cli.py": {"rich"}, "figures.py": {"matplotlib"}, "drawing.py": {"matplotlib"}}
+EXTRAS = {
+    "_app.py": {"typer"},
+    "_console.py": {"rich", "typer"},
+    "_fit.py": {"typer"},
+    "_model.py": {"pandas", "skrub"},
+    "_options.py": {"typer"},
+    "_paper.py": {"rich", "typer"},
+    "_read.py": {"pyarrow"},
+    "_table.py": {"pyarrow"},
+    "_target.py": {"pyarrow"},
+    "_text.py": {"pyarrow"},
+    "_use.py": {"typer"},
+    "_write.py": {"pyarrow"},
+    "drawing.py": {"matplotlib"},
+    "figures.py": {"matplotlib"},
+}
 MODULES = sorted(SOURCE.rglob("*.py"))
 
 

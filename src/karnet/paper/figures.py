@@ -40,9 +40,9 @@ class Series:
 def save(figure: Figure, folder: Path, name: str) -> str:
     """Write a figure as SVG and PNG, and return the SVG as it can stand inside a page."""
     folder.mkdir(parents=True, exist_ok=True)
+    text = svg(figure, name)
     software = {"Software": None}
     figure.savefig(folder / f"{name}.png", facecolor="white", dpi=150, metadata=software)
-    text = svg(figure, name)
     (folder / f"{name}.svg").write_text(text, encoding="utf-8")
     return text[text.index("<svg") :]
 
