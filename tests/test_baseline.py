@@ -14,8 +14,8 @@ from sklearn.preprocessing import minmax_scale
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from karnet import KARClassifier
+from karnet._rows import Rows
 from karnet.activations import ACTIVATIONS, Activation
-from karnet.blocks import Rows
 from karnet.network import Layer, Network
 from karnet.network import outputs as network_outputs
 from karnet.paper import xor

@@ -25,7 +25,7 @@ def data():
 @pytest.fixture
 def many_blocks(monkeypatch):
     """Blocks of 600 rows, so that no layer is ever there as a whole."""
-    monkeypatch.setattr("karnet.blocks.BLOCK_SIZE", 600 * H)
+    monkeypatch.setattr("karnet._rows.BLOCK_SIZE", 600 * H)
     monkeypatch.setattr("karnet._lstsq.LARGE", 1e6)
 
 

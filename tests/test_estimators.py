@@ -371,7 +371,7 @@ def test_the_docstrings_say_when_weights_act():
 
 
 def test_memory_does_not_grow_with_the_rows(monkeypatch):
-    monkeypatch.setattr("karnet.blocks.BLOCK_SIZE", 2**16)
+    monkeypatch.setattr("karnet._rows.BLOCK_SIZE", 2**16)
     rng = np.random.default_rng(0)
     X, y = rng.uniform(0, 1, (20_000, 3)), rng.integers(0, 40, 20_000)
     for options in ({}, {"hidden": "random"}):

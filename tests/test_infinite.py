@@ -13,8 +13,8 @@ from sklearn.model_selection import cross_val_score
 
 from karnet import KARClassifier, KARRegressor, lstsq
 from karnet._infinite import InfiniteLayers, ProductsWith, learn_in_dual
+from karnet._rows import Rows
 from karnet.activations import ACTIVATIONS
-from karnet.blocks import Rows
 from karnet.learner import Plan
 from karnet.network import outputs
 

@@ -7,7 +7,7 @@ import pytest
 
 from karnet import _loo_blocks
 from karnet._loo_blocks import loo_squared_error
-from karnet.blocks import Rows
+from karnet._rows import Rows
 from karnet.loo import RidgePath, squared_error
 
 from .reference import with_ones
@@ -36,9 +36,9 @@ def error(A, B, weight, bias, alpha):
 
 def cut_into_blocks(monkeypatch):
     monkeypatch.setattr("karnet._loo_blocks.IN_MEMORY", 0)
-    monkeypatch.setattr("karnet.blocks.CHUNK_SIZE", 32)
+    monkeypatch.setattr("karnet._rows.CHUNK_SIZE", 32)
     monkeypatch.setattr(
-        "karnet.blocks.block_slices",
+        "karnet._rows.block_slices",
         lambda n, width: [slice(i, min(i + 13, n)) for i in range(0, n, 13)],
     )
 

@@ -165,7 +165,7 @@ def test_rounding_over_many_rows_is_not_taken_for_rank(monkeypatch, m, solver):
         solutions = [lstsq(M, b, bias=True, solver=solver) for M in (classes, factors)]
         assert [solution.rank for solution in solutions] == [7, 4]
         assert all(np.abs(solution.coef).max() < 10 for solution in solutions)
-    monkeypatch.setattr("karnet.blocks.BLOCK_SIZE", 1)
+    monkeypatch.setattr("karnet._rows.BLOCK_SIZE", 1)
     two = rng.standard_normal((m, 2))
     dependent = np.column_stack([two, two.sum(axis=1)])
     assert lstsq(dependent, b, solver=solver).rank == 2
@@ -229,7 +229,7 @@ def test_blocks_keep_the_digits_beside_an_offset(monkeypatch, solver, offset):
     A = (A + offset) - offset  # as many digits as the offset leaves
     b = A @ w
     whole = lstsq(A + offset, b, bias=True, solver=solver).coef[1:]
-    monkeypatch.setattr("karnet.blocks.BLOCK_SIZE", 1)
+    monkeypatch.setattr("karnet._rows.BLOCK_SIZE", 1)
     blocks = lstsq(A + offset, b, bias=True, solver=solver).coef[1:]
     np.testing.assert_allclose(whole, w, rtol=1e-13)
     np.testing.assert_allclose(blocks, w, rtol=1e-12)
@@ -255,7 +255,7 @@ def test_blocks_of_rows_give_the_same_solution(monkeypatch, solver, shape, bias)
     rng = np.random.default_rng(2)
     A, B = rng.standard_normal(shape) + 3.0, rng.standard_normal((shape[0], 2))
     whole = lstsq(A, B, bias=bias, solver=solver)
-    monkeypatch.setattr("karnet.blocks.BLOCK_SIZE", 1)
+    monkeypatch.setattr("karnet._rows.BLOCK_SIZE", 1)
     blocks = lstsq(A, B, bias=bias, solver=solver)
     np.testing.assert_allclose(blocks.coef, whole.coef, rtol=1e-10, atol=1e-14)
     assert (blocks.rank, blocks.solver) == (whole.rank, whole.solver)

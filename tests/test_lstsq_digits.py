@@ -140,7 +140,7 @@ def test_longley(solver):
 @pytest.mark.parametrize("bias", [False, True])
 @pytest.mark.parametrize("condition", [1e2, 1e5, 1e6, 1e9])
 def test_large_problems_keep_their_digits_in_blocks(monkeypatch, condition, bias):
-    monkeypatch.setattr("karnet.blocks.BLOCK_SIZE", 2**14)
+    monkeypatch.setattr("karnet._rows.BLOCK_SIZE", 2**14)
     ours, gelsd = [], []
     for seed in range(N_SEEDS):
         rng = np.random.default_rng(seed)

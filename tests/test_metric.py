@@ -16,8 +16,8 @@ from sklearn.preprocessing import StandardScaler
 
 from karnet import KARClassifier, KARRegressor
 from karnet._metric import learn_by_metric, metric_of, sensitivities
+from karnet._rows import Rows
 from karnet.activations import ACTIVATIONS, Activation
-from karnet.blocks import Rows
 from karnet.learner import Plan
 from karnet.network import Layer, Network, scores
 
@@ -183,8 +183,8 @@ def test_blocks_of_any_size_give_the_same_network(memory, monkeypatch):
     whole = clone(net).fit(X, y)
     monkeypatch.setattr("karnet._loo_blocks.IN_MEMORY", memory)
     for size in (2**13, 2**15):
-        monkeypatch.setattr("karnet.blocks.BLOCK_SIZE", size)
-        monkeypatch.setattr("karnet.blocks.CHUNK_SIZE", size // 4)
+        monkeypatch.setattr("karnet._rows.BLOCK_SIZE", size)
+        monkeypatch.setattr("karnet._rows.CHUNK_SIZE", size // 4)
         cut = clone(net).fit(X, y)
         assert_same_network(cut, whole)
         np.testing.assert_allclose(cut.metric_, whole.metric_, atol=1e-9)
@@ -192,7 +192,7 @@ def test_blocks_of_any_size_give_the_same_network(memory, monkeypatch):
 
 
 def test_memory_does_not_grow_with_the_rows(monkeypatch):
-    monkeypatch.setattr("karnet.blocks.BLOCK_SIZE", 2**16)
+    monkeypatch.setattr("karnet._rows.BLOCK_SIZE", 2**16)
     monkeypatch.setattr("karnet._loo_blocks.IN_MEMORY", 2**16)
     rng = np.random.default_rng(0)
     X, y = rng.uniform(0, 1, (10_000, 3)), rng.integers(0, 3, 10_000)

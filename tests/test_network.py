@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from karnet import learner
+from karnet._rows import Rows
 from karnet.activations import ACTIVATIONS
-from karnet.blocks import Rows
 from karnet.learner import Plan, indicator, learn
 from karnet.network import Layer, pull_back, scores
 
@@ -111,7 +111,7 @@ def test_blocks_of_rows_learn_the_same_network(monkeypatch, hidden, links):
     widths = [3, 5] if hidden == "pullback" else [4, 3]
     start = drawn_layers(rng, widths, [IDENTITY if hidden == "pullback" else f])
     whole, reports = learn(Rows(X, Y, weight), plan, start)
-    monkeypatch.setattr("karnet.blocks.BLOCK_SIZE", 1)
+    monkeypatch.setattr("karnet._rows.BLOCK_SIZE", 1)
     blocks, block_reports = learn(Rows(X, Y, weight), plan, start)
     for ours, theirs in zip(blocks.layers, whole.layers, strict=True):
         np.testing.assert_allclose(ours.V, theirs.V, rtol=1e-9, atol=1e-11)

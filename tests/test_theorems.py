@@ -14,8 +14,8 @@ from sklearn.preprocessing import minmax_scale
 
 from karnet import KARClassifier, KARRegressor, lstsq
 from karnet._problem import CONSTANT, SUMMATION
+from karnet._rows import Rows
 from karnet.activations import ACTIVATIONS
-from karnet.blocks import Rows
 from karnet.learner import PULLED_BACK_RCOND, Plan, learn
 from karnet.network import Layer, outputs, pull_back
 

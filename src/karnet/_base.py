@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,9 +16,11 @@ from ._html import ShowsLayers
 from ._infinite import ProductsWith, infinite_layers, learn_in_dual
 from ._lstsq import check_non_negative, check_rcond, check_solver
 from ._metric import learn_by_metric
+from ._rows import Table
+from ._stream import LocalPasses, Passes
 from ._threads import one_thread_if_narrow
 from .activations import Activation, Array, Function, resolve_activation, through_exp
-from .blocks import Rows
+from .blocks import Blocks
 from .learner import Plan, learn
 from .network import Layer, Network
 
@@ -167,12 +170,42 @@ class KARNetwork(ShowsLayers, BaseEstimator):
             W[: int(bias)] = rng.uniform(-np.pi, np.pi, (int(bias), W.shape[1]))
         return weights
 
+    def fit_blocks(self, blocks: Any) -> Self:
+        """Learn the network from blocks of rows, as `fit` would from all of them.
+
+        Blocks are read once to check them and to know rows, classes and units, and again for every
+        pass that learning makes: two for an output layer, one to three for a hidden layer. Reading
+        goes on while blocks are worked on, and memory holds a few of them, whatever their number.
+
+        Parameters
+        ----------
+        blocks : karnet.blocks.Blocks, list or callable
+            What gives the blocks, tuples ``(X, y)`` or ``(X, y, sample_weight)``, each time anew.
+
+        Returns
+        -------
+        self
+        """
+        source = Blocks.of(blocks)
+        return self._fit_passes(LocalPasses(source, source.names))
+
+    @abstractmethod
+    def _fit_passes(self, passes: Passes) -> Self:
+        """Learn the network from rows that are read anew for every pass."""
+
+    def _take_names(self, n_features: int, names: Sequence[str] | None) -> None:
+        """Remember what `validate_data` would of the features of a table."""
+        self.n_features_in_ = n_features
+        self.__dict__.pop("feature_names_in_", None)
+        if names is not None:
+            self.feature_names_in_ = np.asarray(names, dtype=object)
+
     def _fit_network(
-        self, rows: Rows, plan: Plan, drawn: Sequence[Layer], Y: Array | None = None
+        self, rows: Table, plan: Plan, drawn: Sequence[Layer], Y: Array | None = None
     ) -> None:
         for name in LEARNED:
             self.__dict__.pop(name, None)
-        widest = max(rows.X.shape[1], *(max(layer.V.shape) for layer in drawn), 1)
+        widest = max(rows.n_features, *(max(layer.V.shape) for layer in drawn), 1)
         with one_thread_if_narrow(len(rows), len(rows) if plan.kernel else widest):
             if plan.kernel is not None:
                 network, self.layers_ = learn_in_dual(rows, plan, Y)

@@ -14,9 +14,9 @@ from . import _validation as validation
 from ._average import Average, Limits, learn_average
 from ._html import ShowsLayers
 from ._members import Splits, Targets, mean_answer
+from ._rows import dense
 from ._threads import ONE_THREAD
 from .activations import Array
-from .blocks import dense
 
 __all__ = ["KARNetworkCV"]
 

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from ._rows import Table, dense
 from .activations import ACTIVATIONS, Activation, Array
-from .blocks import Rows, dense
 from .kernels import KERNELS
 from .learner import Learned, Plan, Report, output_task
 from .loo import RidgePath
@@ -91,7 +91,7 @@ def _check_drawn(f: Activation, init: Any, known: tuple[str, ...]) -> None:
         )
 
 
-def learn_in_dual(rows: Rows, plan: Plan, Y: Array | None = None) -> Learned:
+def learn_in_dual(table: Table, plan: Plan, Y: Array | None = None) -> Learned:
     """Solve the output layer above infinitely wide ones for the targets of the rows.
 
     ``sum_i w_i ||b + K_i D - B_i||^2 + alpha trace(D'K D)`` is minimised, K the products of the
@@ -99,7 +99,7 @@ def learn_in_dual(rows: Rows, plan: Plan, Y: Array | None = None) -> Learned:
 
     Parameters
     ----------
-    rows, plan, Y
+    table, plan, Y
         As in `karnet.learner.learn`; `plan.kernel` gives the products.
 
     Returns
@@ -110,6 +110,7 @@ def learn_in_dual(rows: Rows, plan: Plan, Y: Array | None = None) -> Learned:
         One per layer, those of infinite width included.
     """
     assert plan.kernel is not None
+    rows = table.gathered()
     task = output_task(plan, Y)
     products = ProductsWith(plan.kernel, dense(rows.X).copy())
     K = products(products.Z)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._members import Member
-from .blocks import block_slices
+from ._rows import block_slices
 
 __all__ = ["jackknife_plus"]
 

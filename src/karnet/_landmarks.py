@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from scipy.linalg import blas, lapack
 
 from ._members import Member, SplitMean, Targets, left_out_error, smoothest
+from ._rows import Rows
 from ._statistics import Gram
-from .blocks import Rows
 
 __all__ = ["Landmarks", "fit_some"]
 

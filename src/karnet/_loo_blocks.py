@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._dense import EPS
+from ._rows import Table
 from ._statistics import SHORT, Centre, Stack, Sum, Triangle
-from .blocks import Rows
 from .loo import LIMIT, RidgePath, squared_error
 
 __all__ = ["LeaveOneOut", "loo_squared_error"]
@@ -80,7 +80,7 @@ class LeaveOneOut:
 
 
 def loo_squared_error(
-    seen: Rows,
+    seen: Table,
     n: int,
     right_hand_side: RightHandSide,
     in_goals: Callable[[Array], Array],
@@ -92,7 +92,7 @@ def loo_squared_error(
 
     Parameters
     ----------
-    seen : Rows
+    seen : Table
         Features, targets and weights.
     n : int
         The number of features.
@@ -108,13 +108,14 @@ def loo_squared_error(
     float
         Infinity for a single row, which leaves none to learn from.
     """
-    if len(seen) == 1 and (seen.weight is None or seen.weight[0] <= 1.0):
+    if len(seen) == 1 and seen.total <= 1.0:
         return float("inf")
     ones, free = bias and not alpha, bias and alpha > 0.0
     if len(seen) * n <= IN_MEMORY:
-        stack = seen.reduce(lambda A, y, _: Stack.of(A, right_hand_side(y), None, ones))
-        path = RidgePath.of(stack.A, stack.B, seen.weight, free)
-        return squared_error(in_goals(path.B), in_goals(path.loo(alpha)), seen.weight)
+        rows = seen.gathered()
+        stack = rows.reduce(lambda A, y, _: Stack.of(A, right_hand_side(y), None, ones))
+        path = RidgePath.of(stack.A, stack.B, rows.weight, free)
+        return squared_error(in_goals(path.B), in_goals(path.loo(alpha)), rows.weight)
 
     def features(A: Array) -> Array:
         return np.hstack([np.ones((len(A), 1)), A]) if ones else A
@@ -129,5 +130,4 @@ def loo_squared_error(
         squares = np.einsum("ij,ij->i", errors, errors)
         return Sum(np.array([squares.sum() if weight is None else weight @ squares]))
 
-    total = len(seen) if seen.weight is None else seen.weight.sum()
-    return float(seen.reduce(tally).value[0] / total)
+    return float(seen.reduce(tally).value[0] / seen.total)

@@ -14,9 +14,9 @@ from scipy.linalg import LinAlgWarning
 
 from ._dense import EPS
 from ._problem import Observe, Problem, Reduce, Sample
+from ._rows import Rows
 from ._solvers import DUAL, PRIMAL
 from ._threads import one_thread_if_narrow
-from .blocks import Rows
 
 __all__ = [
     "SOLVERS",

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from scipy.linalg import lapack
 
 from ._dense import EPS
+from ._rows import block_slices, in_order
 from ._views import View
-from .blocks import block_slices, in_order
 from .kernels import KERNELS, Kernel
 from .loo import RidgePath, squared_error
 

@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 
 from ._dense import EPS
 from ._loo_blocks import loo_squared_error
+from ._rows import Table
 from ._statistics import Sum
 from .activations import Array
-from .blocks import Rows
 from .learner import Plan, Report, learn, output_task, seen_by_output
 from .network import Layer, Network
 
@@ -58,7 +58,7 @@ class Round:
 
     @classmethod
     def of(
-        cls, rows: Rows, plan: Plan, hidden: Sequence[Layer], Y: Array | None, M: Array
+        cls, rows: Table, plan: Plan, hidden: Sequence[Layer], Y: Array | None, M: Array
     ) -> Round:
         """Return the round of hidden layers that were drawn with the metric M."""
         network, reports = learn(rows, plan, hidden, Y)
@@ -69,7 +69,7 @@ class Round:
         return other if other.error < (1.0 - PROGRESS) * self.error else self
 
 
-def learn_by_metric(rows: Rows, plan: Plan, drawn: Sequence[Layer], Y: Array | None) -> Round:
+def learn_by_metric(rows: Table, plan: Plan, drawn: Sequence[Layer], Y: Array | None) -> Round:
     """Learn a network of random hidden layers, and again with the first one redrawn.
 
     Parameters
@@ -84,7 +84,7 @@ def learn_by_metric(rows: Rows, plan: Plan, drawn: Sequence[Layer], Y: Array | N
         That with the least leave-one-out error, the first one as drawn included.
     """
     plan = replace(plan, hidden="random")
-    now = best = Round.of(rows, plan, drawn, Y, np.eye(rows.X.shape[1]))
+    now = best = Round.of(rows, plan, drawn, Y, np.eye(rows.n_features))
     for _ in range(plan.n_rounds):
         M = metric_of(rows, now.network)
         if M is None:
@@ -100,7 +100,7 @@ def _shaped(found: Round) -> Round:
     return replace(found, reports=[replace(first, solver="metric"), *others])
 
 
-def metric_of(rows: Rows, network: Network) -> Array | None:
+def metric_of(rows: Table, network: Network) -> Array | None:
     """Return M, the weighted mean outer product of the input sensitivities, at trace d.
 
     None if the network answers the same to all inputs.
@@ -117,7 +117,7 @@ def metric_of(rows: Rows, network: Network) -> Array | None:
     # A derivative may have poles, and what they give is checked once, in the end.
     with np.errstate(over="ignore", invalid="ignore"):
         width = max(max(layer.V.shape) for layer in network.layers)
-        M = replace(rows, width=width).reduce(outer, fine=True).value
+        M = rows.map(lambda X: X, width).reduce(outer, fine=True).value
         trace = float(np.trace(M))
     if not np.isfinite(trace):
         names = sorted({layer.f.name for layer in network.layers[:-1]})
@@ -153,7 +153,7 @@ def _root(M: Array) -> Array:
     return np.asarray((Q[:, felt] * np.sqrt(eigenvalues[felt])) @ Q[:, felt].T)
 
 
-def _loo_error(rows: Rows, plan: Plan, network: Network, Y: Array | None) -> float:
+def _loo_error(rows: Table, plan: Plan, network: Network, Y: Array | None) -> float:
     *hidden, last = network.layers
     task = output_task(plan, Y)
     return loo_squared_error(

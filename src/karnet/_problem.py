@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._dense import EPS, MODERATE, cholesky, column_norms, moderate, triangular_rcond
+from ._rows import Statistic
 from ._statistics import SHORT, Centre, Gram, Moments, Stack, Sum, Triangle, centred
-from .blocks import Statistic
 
 __all__ = ["SUMMATION", "Observe", "Problem", "Reduce", "Sample", "centred_rows", "noise"]
 

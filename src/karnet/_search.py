@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._members import Member, Shape, SplitMean, Targets, fit_all, left_out_error, solved
+from ._rows import in_order
 from ._sensitivity import input_metric, root_of
 from ._views import Stretched, View, distinct_views, stretch
-from .blocks import in_order
 from .kernels import KERNELS
 
 __all__ = ["Search", "learned_again"]

@@ -67,20 +67,22 @@ def _primal_cholesky(p: Problem) -> Found | None:
         return scaled(AB / scale[:, None]) / scale[:, None]
 
     observed: list[Array] = []
+    # The problem itself need not travel to where the rows are.
+    centre, alpha, observe = gram.centre, p.alpha, p.observe
 
     def correction(W: Array) -> Array:
         def of_block(A: Array, B: Array, weight: Array | None) -> Pair:
-            A, B = gram.centre.subtract(A, B, None)
+            A, B = centre.subtract(A, B, None)
             fit = A @ W
-            seen = p.observe(fit + gram.centre.B, B + gram.centre.B, weight) if p.observe else NONE
+            seen = observe(fit + centre.B, B + centre.B, weight) if observe else NONE
             error = np.subtract(B, fit, out=fit)
             if weight is not None:
                 error *= weight[:, None]
             return Pair(Sum(A.T @ error), seen)
 
         found = p.reduce(of_block, fine=True)
-        observed[:] = [found.second.value] if p.observe else []
-        return solve_normal(found.first.value - p.alpha * W)
+        observed[:] = [found.second.value] if observe else []
+        return solve_normal(found.first.value - alpha * W)
 
     W = solve_normal(gram.AB)
     refined = W if scaled.exact else _refined(W, correction, scale)

@@ -13,8 +13,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
+from ._rows import block_slices
 from .activations import ACTIVATIONS, Activation, Array
-from .blocks import block_slices
 
 __all__ = [
     "as_real_array",
@@ -33,7 +33,10 @@ __all__ = [
     "check_sizes",
     "check_weight",
     "infinite_depth",
+    "plain_inputs",
+    "refuse_infinite",
     "unchanged_on_failure",
+    "weights_of_classes",
     "without_zeros",
 ]
 
@@ -66,11 +69,27 @@ def check_inputs(estimator: Any, X: Any, *, reset: bool) -> Any:
         )
     except (TypeError, ValueError) as error:
         raise type(error)(_one_sentence(X, error)) from error
-    for rows in block_slices(checked.shape[0], checked.shape[1]):
-        block = checked[rows]
-        if not np.isfinite(block.data if hasattr(block, "tocoo") else block).all():
-            _refuse_infinite(estimator, block)
+    refuse_infinite(checked, getattr(estimator, "feature_names_in_", None))
     return checked
+
+
+def refuse_infinite(X: Any, names: Any) -> None:
+    """Raise an error that names the column if there is NaN or infinity in X."""
+    for rows in block_slices(*X.shape):
+        block = X[rows]
+        if not np.isfinite(block.data if hasattr(block, "tocoo") else block).all():
+            _say_where_infinite(block, names)
+
+
+def plain_inputs(X: Any) -> Any:
+    """Return X as a float array or CSR matrix of two dimensions; it may hold NaN and infinity."""
+    try:
+        kinds = [np.float64, np.float32]
+        return check_array(
+            X, accept_sparse="csr", dtype=kinds, ensure_all_finite=False, ensure_min_samples=0
+        )
+    except (TypeError, ValueError) as error:
+        raise type(error)(_one_sentence(X, error)) from error
 
 
 def _one_sentence(X: Any, error: Exception) -> str:
@@ -106,10 +125,9 @@ def _column_name(k: int, names: Any) -> str:
     return f"{k} (counted from 0)" if names is None else repr(names[k])
 
 
-def _refuse_infinite(estimator: Any, block: Any) -> None:
+def _say_where_infinite(block: Any, names: Any) -> None:
     bad = ~np.isfinite(block.toarray() if hasattr(block, "tocoo") else block)
-    column = int(np.flatnonzero(bad.any(axis=0))[0])
-    name = _column_name(column, getattr(estimator, "feature_names_in_", None))
+    name = _column_name(int(np.flatnonzero(bad.any(axis=0))[0]), names)
     raise ValueError(
         f"X holds NaN or infinity (inf) in column {name}: fill in or leave out such values first."
     )
@@ -165,7 +183,7 @@ def _refuse_infinite_targets(y: NDArray[Any]) -> None:
         raise ValueError("y holds NaN or infinity (inf): leave out rows without a known target.")
 
 
-def check_weight(sample_weight: Any, n_rows: int) -> Array | None:
+def check_weight(sample_weight: Any, n_rows: int, some_positive: bool = True) -> Array | None:
     """Return weights as a float64 array of non-negative numbers that are not all 0."""
     if sample_weight is None:
         return None
@@ -177,7 +195,7 @@ def check_weight(sample_weight: Any, n_rows: int) -> Array | None:
             f"sample_weight must have one entry per row of X, ({n_rows},), "
             f"but its shape is {weight.shape}."
         )
-    if not (np.isfinite(weight) & (weight >= 0.0)).all() or not weight.any():
+    if not (np.isfinite(weight) & (weight >= 0.0)).all() or (some_positive and not weight.any()):
         raise ValueError("sample_weight must be finite, not negative, and not zero for every row.")
     return weight
 
@@ -208,8 +226,15 @@ def check_class_weight(class_weight: Any, y: NDArray[Any], weight: Array | None)
     if class_weight is None:
         return weight
     classes, codes = np.unique(y, return_inverse=True)
+    per_class = weights_of_classes(class_weight, classes, np.bincount(codes, weight))
+    return np.asarray(per_class[codes] if weight is None else weight * per_class[codes])
+
+
+def weights_of_classes(class_weight: Any, classes: NDArray[Any], totals: NDArray[Any]) -> Array:
+    """Return one weight per class; `totals` are the weights of their rows in all."""
+    if class_weight is None:
+        return np.ones(len(classes))
     if isinstance(class_weight, str) and class_weight == "balanced":
-        totals = np.bincount(codes, weight)
         per_class = totals.sum() / (len(classes) * totals)
     elif isinstance(class_weight, dict):
         unknown = [label for label in class_weight if label not in classes.tolist()]
@@ -222,7 +247,7 @@ def check_class_weight(class_weight: Any, y: NDArray[Any], weight: Array | None)
         raise ValueError(f"class_weight={class_weight!r} must be a dict, 'balanced' or None.")
     if not (np.isfinite(per_class) & (per_class >= 0.0)).all() or not per_class.any():
         raise ValueError("class_weight must be finite, not negative, and not zero for every class.")
-    return np.asarray(per_class[codes] if weight is None else weight * per_class[codes])
+    return np.asarray(per_class)
 
 
 def check_sizes(sizes: Any) -> tuple[int, ...]:

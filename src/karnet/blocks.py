@@ -1,208 +1,107 @@
-"""A table as blocks of rows that can be read again, and the reduction over them."""
+"""A data set as blocks of rows that can be read again and need not fit in memory."""
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Generator, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing
-from contextvars import copy_context
-from dataclasses import dataclass, replace
-from typing import Any, Protocol, Self, TypeVar
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ._threads import ONE_THREAD
+from ._stream import Raw
 
-__all__ = ["Rows", "Statistic", "block_slices", "chunk_slices", "dense", "in_order", "read_only"]
-
-Array = NDArray[np.float64]
-
-# Numbers per block: many enough for the matrix product, few enough for memory; and per chunk, few
-# enough for a core's own cache.
-BLOCK_SIZE = 2**22
-CHUNK_SIZE = 2**18
-
-
-class Statistic(Protocol):
-    """What a block of rows contributes; the contributions of two blocks merge into one."""
-
-    def merge(self, other: Self, /) -> Self:
-        """Return the statistic of both blocks together."""
-        ...
-
-
-S = TypeVar("S", bound=Statistic)
-Change = Callable[[Array], Array]
-# Inputs, targets and weights of some rows.
-Block = tuple[Array, NDArray[Any], Array | None]
-
-
-T = TypeVar("T")
-U = TypeVar("U")
-
-
-def block_slices(n_rows: int, width: int) -> list[slice]:
-    """Return slices that cut `n_rows` rows of `width` numbers into blocks of at most `BLOCK_SIZE`.
-
-    They are even in number and height, for threads to share, unless that would make them low:
-    decompositions gain from a block only what it has more rows than columns.
-    """
-    size = n_rows * width
-    if size <= CHUNK_SIZE:
-        return [slice(0, n_rows)]
-    highest = max(BLOCK_SIZE // width, 256)
-    n_pairs = -(-n_rows // (2 * highest))
-    even = -(-n_rows // (2 * n_pairs))
-    return _slices(slice(0, n_rows), min(max(even, 2 * width, 256), highest))
-
-
-def chunk_slices(rows: slice, width: int) -> list[slice]:
-    """Return slices that cut rows of `width` numbers into chunks of about `CHUNK_SIZE`."""
-    return _slices(rows, max(CHUNK_SIZE // max(width, 1), 32))
-
-
-def _slices(rows: slice, step: int) -> list[slice]:
-    starts = range(rows.start, max(rows.stop, rows.start + 1), step)
-    return [slice(i, min(i + step, rows.stop)) for i in starts]
-
-
-def in_order(function: Callable[[T], U], items: list[T]) -> Generator[U]:
-    """Yield the function of each item, computed on as many threads as BLAS may use.
-
-    Elementwise functions use one thread, so blocks side by side are faster than threads in BLAS.
-    """
-    n = ONE_THREAD.allowed() if len(items) > 1 else 1
-    if n == 1:
-        yield from map(function, items)
-        return
-    with ONE_THREAD(), ThreadPoolExecutor(n) as pool:
-        waiting: deque[Future[U]] = deque()
-        for item in items:
-            # NumPy keeps in the context which warnings are off.
-            waiting.append(pool.submit(copy_context().run, function, item))
-            if len(waiting) > n:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
+__all__ = ["Blocks"]
 
 
 @dataclass(frozen=True)
-class Rows:
-    """Rows of a table: inputs, targets and weights.
+class Blocks:
+    """Blocks of rows that are read anew each time they are gone through.
 
     Parameters
     ----------
-    X : array or sparse matrix of shape (m, d)
-        The inputs. A block of them is made dense and float64 only while it is worked on.
-    y : array of shape (m, ...)
-        The targets, row by row.
-    weight : array of shape (m,), optional
-        Weights of the rows, all positive.
-    change : callable, optional
-        What every block of inputs goes through before it is used.
-    width : int
-        The largest number of columns a block reaches on its way.
+    read : iterable or callable
+        What gives the blocks: something that can be gone through again, like a list, or a function
+        that returns an iterator over them from the beginning each time it is called.
+        A block is a tuple ``(X, y)`` or ``(X, y, sample_weight)`` of arrays with as many rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from karnet import KARRegressor
+    >>> from karnet.blocks import Blocks
+    >>> def days():
+    ...     for day in range(3):
+    ...         X = np.random.default_rng(day).standard_normal((50, 2))
+    ...         yield X, X[:, 0] - X[:, 1]
+    >>> net = KARRegressor((), output_activation="identity").fit_blocks(Blocks(days))
+    >>> net.coefs_[0].round(6).tolist()
+    [[1.0], [-1.0]]
     """
 
-    X: Any
-    y: NDArray[Any]
-    weight: Array | None = None
-    change: Change | None = None
-    width: int = 1
+    read: Iterable[Any] | Callable[[], Iterable[Any]]
 
-    def __len__(self) -> int:
-        return int(self.X.shape[0])
+    @classmethod
+    def of(cls, blocks: Any) -> Blocks:
+        """Return what can be read again as blocks."""
+        if isinstance(blocks, Blocks):
+            return blocks
+        if isinstance(blocks, Iterator):
+            raise ValueError(
+                "blocks can be gone through only once, and learning reads them several times: give "
+                "a list, or the function that makes the iterator."
+            )
+        if not callable(blocks) and not isinstance(blocks, Iterable):
+            raise ValueError(
+                f"blocks must be karnet.blocks.Blocks, a list of (X, y), or a function that "
+                f"returns an iterator over (X, y), but is a {type(blocks).__name__}."
+            )
+        return cls(blocks)
 
-    def _blocks(self) -> list[slice]:
-        return block_slices(len(self), max(self.width, self.X.shape[1]))
+    @cached_property
+    def names(self) -> tuple[str, ...] | None:
+        """The names of the inputs, if the first block is a data frame."""
+        for X, _, _ in self._read():
+            return _names(X)
+        return None
 
-    def _read(self, rows: slice, room: Array | None) -> Block:
-        """Return some rows, inputs changed, in `room` if that fits; all but these are read-only."""
-        if self.change is None:
-            X = read_only(dense(self.X[rows]))
-        else:
-            X = self._changed(self.change, rows, room)
-        weight = None if self.weight is None else self.weight[rows]
-        return X, read_only(self.y[rows]), weight
+    def _read(self) -> Iterator[Raw]:
+        for number, block in enumerate(self.read() if callable(self.read) else self.read):
+            if not isinstance(block, tuple | list) or not 2 <= len(block) <= 3:
+                raise ValueError(
+                    f"block {number} must be a tuple (X, y) or (X, y, sample_weight), but is a "
+                    f"{type(block).__name__}."
+                )
+            yield (*block, None)[:3]
 
-    def _changed(self, change: Change, rows: slice, room: Array | None) -> Array:
-        chunks = chunk_slices(rows, self.width)
-        if len(chunks) == 1:
-            return np.asarray(change(read_only(dense(self.X[rows]))), dtype=np.float64)
-        start, n_rows = rows.start, rows.stop - rows.start
-        for chunk in chunks:
-            A = change(read_only(dense(self.X[chunk])))
-            if room is None or room.shape[1] != A.shape[1] or len(room) < n_rows:
-                room = np.empty((n_rows, A.shape[1]))
-            room[chunk.start - start : chunk.stop - start] = A
-        assert room is not None
-        return room[:n_rows]
-
-    def map(self, change: Change, width: int) -> Rows:
-        """Return these rows with inputs as they come out of `change`; of few rows, at once."""
-        lazy = replace(self, change=change, width=width)
-        if len(self) * max(width, self.X.shape[1]) > BLOCK_SIZE:
-            return lazy
-        with closing(in_order(lambda rows: lazy._read(rows, None)[0], lazy._blocks())) as parts:
-            first, *others = parts
-        X = np.concatenate([first, *others]) if others else first
-        return Rows(X, self.y, self.weight)
-
-    def every(self, step: int) -> Rows:
-        """Return every `step`-th of these rows."""
-        weight = None if self.weight is None else self.weight[::step]
-        return replace(self, X=self.X[::step], y=self.y[::step], weight=weight)
-
-    def reduce(self, statistic: Callable[[*Block], S], fine: bool = False) -> S:
-        """Return the merged statistic of all blocks, or of chunks of them if `fine`.
-
-        A statistic must not hold on to what it is given: the next block comes in the same place.
-        """
-        width = max(self.width, self.X.shape[1])
-        if len(self) * width <= CHUNK_SIZE:
-            return statistic(*self._read(slice(0, len(self)), None))
-        rooms: list[Array | None] = []
-
-        def of_block(rows: slice) -> S:
-            if fine:
-                chunks = chunk_slices(rows, width)
-                return _merged(statistic(*self._read(chunk, None)) for chunk in chunks)
-            room = rooms.pop() if rooms else None
-            block = self._read(rows, room)
-            found = statistic(*block)
-            rooms.append(block[0])
-            return found
-
-        with closing(in_order(of_block, self._blocks())) as parts:
-            return _merged(parts)
+    def __iter__(self) -> Iterator[Raw]:
+        """Yield inputs, targets and weights, or None, of each block as arrays."""
+        seen = None
+        for number, (X, y, weight) in enumerate(self._read()):
+            names = _names(X)
+            X = X if hasattr(X, "tocsr") else np.asarray(X)
+            y, weight = np.asarray(y), None if weight is None else np.asarray(weight)
+            kind = {
+                "columns of X": X.shape[1:],
+                "columns of y": y.shape[1:],
+                "names of columns": names,
+                "numbers in y": y.dtype.kind in "biuf",
+            }
+            seen = seen or kind
+            for what, value in kind.items():
+                if value != seen[what]:
+                    raise ValueError(
+                        f"block {number} has other {what} than those before it, {value} instead of "
+                        f"{seen[what]}: all blocks must be of one kind."
+                    )
+            if len(y) != X.shape[0]:
+                raise ValueError(
+                    f"block {number} must have as many rows of y as of X, {X.shape[0]}, but has "
+                    f"{len(y)}."
+                )
+            yield X, y, weight
 
 
-def _merged(parts: Iterable[S]) -> S:
-    """Return all parts merged as a tree: so rounding hardly grows."""
-    waiting: list[tuple[int, S]] = []
-    for total in parts:
-        level = 0
-        while waiting and waiting[-1][0] == level:
-            level, total = level + 1, waiting.pop()[1].merge(total)
-        waiting.append((level, total))
-    total = waiting.pop()[1]
-    while waiting:
-        total = waiting.pop()[1].merge(total)
-    return total
-
-
-def read_only(array: NDArray[Any]) -> NDArray[Any]:
-    """Return a view that cannot be written to."""
-    view = array.view()
-    view.flags.writeable = False
-    return view
-
-
-def dense(X: Any) -> Array:
-    """Return a block of inputs as a dense float64 array, rows in one piece.
-
-    Matrix products round differently on columns in one piece; results must not depend on that.
-    """
-    return np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float64, order="C")
+def _names(X: Any) -> tuple[str, ...] | None:
+    names = tuple(getattr(X, "columns", ()))
+    return names if names and all(isinstance(name, str) for name in names) else None

@@ -14,8 +14,11 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from . import _validation as validation
 from ._base import AnyActivation, KARNetwork
 from ._docs import documented
+from ._rows import Rows, Table
+from ._scan import AsCodes, AsTargets, Scan, moments_of
+from ._statistics import Moments
+from ._stream import Passes
 from .activations import Activation, Array, resolve_activation
-from .blocks import Rows
 from .learner import Plan
 from .network import Layer, outputs, scores
 
@@ -135,15 +138,32 @@ class KARClassifier(ClassifierMixin, KARNetwork):
             weight = validation.check_class_weight(self.class_weight, y, weight)
             X, y, weight = validation.without_zeros(X, y, weight)
             self.classes_, codes = np.unique(y, return_inverse=True)
-            if len(self.classes_) < 2:
-                raise ValueError(
-                    f"y must hold at least two classes, but holds one class only: "
-                    f"{self.classes_.tolist()[0]!r}."
-                )
-            Y = _class_targets(plan.activations[-1], len(self.classes_))
-            drawn = self._draw(plan, sizes, X.shape[1], Y.shape[1])
-            self._fit_network(Rows(X, codes, weight), plan, drawn, Y)
+            self._fit_classes(Rows(X, codes, weight), plan, sizes)
         return self
+
+    def _fit_passes(self, passes: Passes) -> Self:
+        with validation.unchanged_on_failure(self):
+            plan, sizes = self._plan(default_output=None)
+            scan = Scan.through(passes, None)
+            self._take_names(scan.n_features, passes.names)
+            labels = scan.labels
+            assert labels is not None
+            weights = validation.weights_of_classes(self.class_weight, labels.values, labels.totals)
+            weighted = scan.weighted or self.class_weight is not None
+            prepare = AsCodes(labels, weights, weighted)
+            self.classes_ = prepare.classes
+            self._fit_classes(scan.table(passes, prepare), plan, sizes)
+        return self
+
+    def _fit_classes(self, rows: Table, plan: Plan, sizes: tuple[int, ...]) -> None:
+        if len(self.classes_) < 2:
+            raise ValueError(
+                f"y must hold at least two classes, but holds one class only: "
+                f"{self.classes_.tolist()[0]!r}."
+            )
+        Y = _class_targets(plan.activations[-1], len(self.classes_))
+        drawn = self._draw(plan, sizes, rows.n_features, Y.shape[1])
+        self._fit_network(rows, plan, drawn, Y)
 
     def decision_function(self, X: Any) -> NDArray[Any]:
         """Return how strongly the network answers with each class.
@@ -282,13 +302,30 @@ class KARRegressor(RegressorMixin, KARNetwork):
             X, y, weight = validation.without_zeros(
                 X, y, validation.check_weight(sample_weight, len(y))
             )
-            Y = y[:, None] if y.ndim == 1 else y
-            drawn = self._draw(plan, sizes, X.shape[1], Y.shape[1])
-            if drawn and plan.hidden == "pullback":
-                plan, drawn[-1] = _in_target_units(plan, drawn[-1], Y, weight)
-            self._fit_network(Rows(X, Y, weight), plan, drawn)
+            moments = moments_of(plan.activations[-1], y, weight)
             self._one_output = y.ndim == 1
+            Y = y[:, None] if self._one_output else y
+            self._fit_targets(Rows(X, Y, weight), plan, sizes, moments)
         return self
+
+    def _fit_passes(self, passes: Passes) -> Self:
+        with validation.unchanged_on_failure(self):
+            plan, sizes = self._plan(default_output=resolve_activation("identity"))
+            scan = Scan.through(passes, plan.activations[-1])
+            self._take_names(scan.n_features, passes.names)
+            self._one_output = not scan.target_shape
+            assert scan.moments is not None
+            table = scan.table(passes, AsTargets(scan.weighted))
+            self._fit_targets(table, plan, sizes, scan.moments)
+        return self
+
+    def _fit_targets(
+        self, rows: Table, plan: Plan, sizes: tuple[int, ...], moments: Moments
+    ) -> None:
+        drawn = self._draw(plan, sizes, rows.n_features, rows.n_targets)
+        if drawn and plan.hidden == "pullback":
+            plan, drawn[-1] = _in_target_units(plan, drawn[-1], moments)
+        self._fit_network(rows, plan, drawn)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the network's output for each row.
@@ -313,14 +350,15 @@ def _class_targets(f: Activation, q: int) -> Array:
     return f.inside(Y, CLASS_MARGIN)
 
 
-def _in_target_units(plan: Plan, last: Layer, Y: Array, weight: Array | None) -> tuple[Plan, Layer]:
+def _in_target_units(plan: Plan, last: Layer, moments: Moments) -> tuple[Plan, Layer]:
     """Return plan and drawn output layer for targets of any unit and offset.
 
     Weights are drawn for standardised targets, or the inverse activations would saturate.
     """
-    B = last.f.phi(Y)
-    mean = np.average(B, axis=0, weights=weight) if plan.fit_intercept else np.zeros(Y.shape[1])
-    scale = np.sqrt(np.average((B - mean) ** 2, axis=0, weights=weight))
+    mean, variance = moments.centre.mean, moments.squares / moments.centre.weight
+    if not plan.fit_intercept:
+        mean, variance = np.zeros_like(mean), variance + mean**2
+    scale = np.sqrt(variance)
     scale[scale == 0.0] = 1.0
     layer = Layer(last.V * scale, last.w * scale + mean, last.f)
     return replace(plan, centre=mean), layer

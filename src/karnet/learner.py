@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from ._lstsq import solve
 from ._problem import Reduce
+from ._rows import Table
 from ._statistics import Sum
 from .activations import Activation, Array, Function
-from .blocks import Rows
 from .network import Layer, Network, forward_through, pull_back
 
 __all__ = ["Plan", "Report", "Task", "indicator", "learn", "output_task", "seen_by_output"]
@@ -111,12 +111,12 @@ class Report:
 Learned = tuple[Network, list[Report]]
 
 
-def learn(rows: Rows, plan: Plan, drawn: Sequence[Layer], Y: Array | None = None) -> Learned:
+def learn(rows: Table, plan: Plan, drawn: Sequence[Layer], Y: Array | None = None) -> Learned:
     """Learn a network whose output approximates the targets of the rows.
 
     Parameters
     ----------
-    rows : Rows
+    rows : Table
         Inputs, targets and weights. Targets are rows of outputs or, with `Y`, indices into it.
     plan : Plan
         What is to be learned, and how.
@@ -152,12 +152,12 @@ def _output_residual(reports: list[Report]) -> float:
     return reports[-1].residual or 0.0
 
 
-def _learn_last(rows: Rows, plan: Plan, drawn: Sequence[Layer], Y: Array | None) -> Learned:
+def _learn_last(rows: Table, plan: Plan, drawn: Sequence[Layer], Y: Array | None) -> Learned:
     last, reports = _learn_layer(rows, plan, drawn, (), Y)
     return Network((*drawn, last), plan.direct_links, plan.input_map), reports
 
 
-def _learn_all(rows: Rows, plan: Plan, drawn: Sequence[Layer], Y: Array | None) -> Learned:
+def _learn_all(rows: Table, plan: Plan, drawn: Sequence[Layer], Y: Array | None) -> Learned:
     layers: list[Layer] = []
     reports: list[Report] = []
     for k in range(len(plan.activations)):
@@ -168,22 +168,22 @@ def _learn_all(rows: Rows, plan: Plan, drawn: Sequence[Layer], Y: Array | None) 
 
 
 def _learn_layer(
-    rows: Rows, plan: Plan, below: Sequence[Layer], upper: Sequence[Layer], Y: Array | None
+    rows: Table, plan: Plan, below: Sequence[Layer], upper: Sequence[Layer], Y: Array | None
 ) -> tuple[Layer, list[Report]]:
     """Solve ``A_k W_k = B_k`` for the layer between those below and those above.
 
     The layers below are reported on too if they stay as drawn.
     """
     task = Task.of(plan, len(below), upper, Y)
-    wide = max(rows.y.shape[1:] if Y is None else Y.shape)
+    wide = rows.n_targets if Y is None else max(Y.shape)
     watch: list[Array] | None = [] if plan.hidden == "random" else None
     # As wide as in prediction: in chunks of other heights products round differently.
     shapes = [max(layer.V.shape) for layer in (*below, *upper)]
-    links = rows.X.shape[1] * plan.direct_links
+    links = rows.n_features * plan.direct_links
     last = len(upper[-1].V) + links if upper else _n_inputs(rows, plan, below)
     seen = _seen(rows, plan, below, watch, *shapes, last, wide)
 
-    def reduction_of(some: Rows) -> Reduce:
+    def reduction_of(some: Table) -> Reduce:
         def reduce(statistic: Callable[..., Any], /, fine: bool = False) -> Any:
             return some.reduce(lambda a, y, w: statistic(a, task.right_hand_side(y), w), fine)
 
@@ -197,7 +197,7 @@ def _learn_layer(
         alpha=plan.alpha,
         solver=plan.solver,
         rcond=_cut_off(plan, below),
-        sample=lambda step: reduction_of(_unwatched(seen, plan, below).every(step)),
+        sample=lambda step: reduction_of(seen.every(step)),
         observe=None if task.distinct is None else task.observe,
     )
     layer = task.layer(solution.coef)
@@ -206,14 +206,6 @@ def _learn_layer(
         observed = seen.reduce(partial(task.measure, layer), fine=True).value
     reports = _drawn_reports(watch, below)
     return layer, [*reports, Report.of(solution.rank, solution.solver, observed)]
-
-
-def _unwatched(seen: Rows, plan: Plan, below: Sequence[Layer]) -> Rows:
-    """Return the rows as seen, without counting them: a sample is read beside all rows."""
-    if seen.change is None:
-        return seen
-    links = plan.direct_links and _is_output(plan, below)
-    return replace(seen, change=forward_through(below, links, plan.input_map))
 
 
 def _drawn_reports(watch: list[Array] | None, below: Sequence[Layer]) -> list[Report]:
@@ -333,7 +325,7 @@ def output_task(plan: Plan, Y: Array | None) -> Task:
     return Task.of(plan, len(plan.activations) - 1, (), Y)
 
 
-def seen_by_output(rows: Rows, plan: Plan, hidden: Sequence[Layer]) -> Rows:
+def seen_by_output(rows: Table, plan: Plan, hidden: Sequence[Layer]) -> Table:
     """Return the rows as the output layer sees them, through the hidden layers and direct links."""
     return _seen(rows, plan, hidden, None, *(max(layer.V.shape) for layer in hidden))
 
@@ -342,20 +334,20 @@ def _is_output(plan: Plan, below: Sequence[Layer]) -> bool:
     return len(below) == len(plan.activations) - 1
 
 
-def _n_inputs(rows: Rows, plan: Plan, below: Sequence[Layer]) -> int:
-    d = int(rows.X.shape[1])
+def _n_inputs(rows: Table, plan: Plan, below: Sequence[Layer]) -> int:
     if not below:
-        return d
-    return int(below[-1].V.shape[1]) + d * (plan.direct_links and _is_output(plan, below))
+        return rows.n_features
+    links = rows.n_features * (plan.direct_links and _is_output(plan, below))
+    return int(below[-1].V.shape[1]) + links
 
 
 def _seen(
-    rows: Rows, plan: Plan, below: Sequence[Layer], watch: list[Array] | None, *widths: int
-) -> Rows:
+    rows: Table, plan: Plan, below: Sequence[Layer], watch: list[Array] | None, *widths: int
+) -> Table:
     """Return the rows as the layer after those below sees them, and uses at the given widths."""
     links = plan.direct_links and _is_output(plan, below)
     widest = max(_n_inputs(rows, plan, below), *widths)
-    return rows.map(forward_through(below, links, plan.input_map, watch), widest)
+    return rows.map(forward_through(below, links, plan.input_map), widest, watch)
 
 
 def _cut_off(plan: Plan, below: Sequence[Layer]) -> float | None:

@@ -43,8 +43,8 @@ from ._ridge_factor import (
     lifted,
     reflected,
 )
+from ._rows import read_only
 from ._statistics import centred
-from .blocks import read_only
 
 __all__ = ["RidgePath", "accuracy", "alphas", "choose_alpha", "log_loss", "squared_error"]
 

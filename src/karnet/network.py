@@ -12,7 +12,7 @@ V_{k+1}^+)``, and then solves ``A_k W_k = B_k`` for k = 1 ... n (the paper's The
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -22,8 +22,8 @@ from scipy.linalg import svd
 
 from ._dense import normal_solver
 from ._lstsq import choose_solver
+from ._rows import block_slices, chunk_slices, dense, in_order
 from .activations import Activation, Array, Function
-from .blocks import block_slices, chunk_slices, dense, in_order
 
 __all__ = ["Layer", "Network", "forward_through", "outputs", "pull_back", "scores"]
 
@@ -126,18 +126,15 @@ def _answers(network: Network, X: Any, activated: bool) -> Array:
 
 
 def forward_through(
-    layers: Sequence[Layer],
-    direct_links: bool,
-    input_map: Function | None,
-    watch: list[Array] | None = None,
-) -> Function:
+    layers: Sequence[Layer], direct_links: bool, input_map: Function | None
+) -> Callable[..., Array]:
     """Return the function from X to what the next layer sees: its A without the column of ones.
 
-    Each time it is called, how many rows it was, and how many values were outside the domain of
-    each layer, is added to `watch`.
+    How many rows it was, and how many values were outside the domain of each layer, is added to the
+    list `watch` if the function is given one.
     """
 
-    def forward(X: Array) -> Array:
+    def forward(X: Array, watch: list[Array] | None = None) -> Array:
         X = X if input_map is None else input_map(X)
         A, counts = X, [float(len(X))]
         for layer in layers:

@@ -16,8 +16,8 @@ from ._average import Average
 from ._base_cv import KARNetworkCV
 from ._docs import documented
 from ._intervals import jackknife_plus
+from ._rows import dense
 from .activations import Array
-from .blocks import dense
 from .learner import indicator
 from .loo import accuracy, log_loss
 

@@ -22,8 +22,8 @@ from sklearn.utils.validation import check_is_fitted
 from .. import _validation as validation
 from .._base import AnyActivation
 from .._lstsq import check_non_negative
+from .._rows import Rows, dense
 from ..activations import ACTIVATIONS, TINY, Activation, Array, Function, resolve_activation
-from ..blocks import Rows, dense
 from ..learner import indicator
 from ..network import Layer, Network, outputs
 

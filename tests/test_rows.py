@@ -11,9 +11,9 @@ import pytest
 from scipy import sparse
 from threadpoolctl import threadpool_info, threadpool_limits
 
+from karnet._rows import Rows, block_slices, dense, in_order
 from karnet._statistics import Gram, Stack, Sum, Triangle
 from karnet._threads import ONE_THREAD
-from karnet.blocks import Rows, block_slices, dense, in_order
 
 
 @pytest.mark.parametrize(("n_rows", "width"), [(0, 3), (1, 1), (256, 10**9), (1000, 10**9)])
@@ -25,8 +25,8 @@ def test_slices_cover_every_row_once(n_rows, width):
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("fine", [False, True])
 def test_a_table_of_many_blocks_is_mapped_block_by_block(threads, fine, monkeypatch):
-    monkeypatch.setattr("karnet.blocks.BLOCK_SIZE", 1)
-    monkeypatch.setattr("karnet.blocks.CHUNK_SIZE", 1)
+    monkeypatch.setattr("karnet._rows.BLOCK_SIZE", 1)
+    monkeypatch.setattr("karnet._rows.CHUNK_SIZE", 1)
     X = np.arange(2000.0).reshape(1000, 2)
     rows = Rows(X, np.arange(1000), np.ones(1000)).map(lambda block: 2 * block, 2)
     assert rows.X is X

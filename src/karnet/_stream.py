@@ -1,0 +1,298 @@
+"""Rows that are read anew for every pass over them, block by block, and a sample that is kept.
+
+What goes through the blocks, a loop here or a cluster elsewhere, is a `Passes`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain
+from typing import Any, Generic, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._rows import (
+    BLOCK_SIZE,
+    Change,
+    Rows,
+    Statistic,
+    Watch,
+    block_slices,
+    dense,
+    in_order,
+    merged,
+    power_of_2,
+)
+
+__all__ = ["Joined", "LocalPasses", "Passes", "Prepare", "Raw", "Sample", "Streamed", "regrouped"]
+
+Array = NDArray[np.float64]
+S = TypeVar("S", bound=Statistic)
+# Inputs, targets and weights of some rows as they were read, and as the learner takes them.
+Raw = tuple[Any, Any, Any]
+Prepare = Callable[[Any, Any, Any], tuple[Any, NDArray[Any], Array | None]]
+
+# Numbers in a sample, and rows it has at least if there are as many.
+SAMPLE_SIZE, SAMPLE_ROWS = 2**22, 512
+
+
+class Passes(Protocol):
+    """A way to go through all blocks of a data set."""
+
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        """The names of the inputs, if they have any."""
+        ...
+
+    def reduce(self, of_block: Callable[[Any, Any, Any], S], heights: Iterable[int]) -> S:
+        """Return what `of_block` gives for all blocks, merged.
+
+        Blocks of the given heights would be best; they need not be kept to.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class LocalPasses:
+    """Passes over blocks that are read here, one after the other, and worked on in threads.
+
+    Attributes
+    ----------
+    blocks : iterable
+        Of tuples of inputs, targets and weights (or None). It can be gone through again.
+    names : tuple of str or None
+        The names of the inputs.
+    """
+
+    blocks: Iterable[Raw]
+    names: tuple[str, ...] | None = None
+
+    def reduce(self, of_block: Callable[[Any, Any, Any], S], heights: Iterable[int]) -> S:
+        """Return what `of_block` gives for all blocks, merged, cut and joined to the heights."""
+        pieces = regrouped(self.blocks, heights)
+        with closing(in_order(lambda piece: of_block(*piece), pieces)) as parts:
+            first = next(parts, None)
+            if first is None:
+                raise ValueError("the blocks hold no rows.")
+            return merged(chain([first], parts))
+
+
+def regrouped(blocks: Iterable[Raw], heights: Iterable[int]) -> Iterator[Raw]:
+    """Yield the same rows in blocks of the given heights, and what is left as a last one."""
+    waiting: list[Raw] = []
+    n_waiting = 0
+    wanted = iter(heights)
+    height = next(wanted, sys.maxsize)
+    for block in blocks:
+        start, n_rows = 0, block[0].shape[0]
+        while n_rows - start >= height - n_waiting:
+            stop = start + height - n_waiting
+            yield _joined([*waiting, _cut(block, start, stop)])
+            waiting, n_waiting, start = [], 0, stop
+            height = next(wanted, sys.maxsize)
+        if start < n_rows:
+            waiting.append(_cut(block, start, n_rows))
+            n_waiting += n_rows - start
+    if waiting:
+        yield _joined(waiting)
+
+
+def _cut(block: Raw, start: int, stop: int) -> Raw:
+    X, y, weight = block
+    if start == 0 and stop == X.shape[0]:
+        return block
+    return X[start:stop], y[start:stop], None if weight is None else weight[start:stop]
+
+
+def _joined(blocks: list[Raw]) -> Raw:
+    if len(blocks) == 1:
+        return blocks[0]
+    X, y, weight = zip(*blocks, strict=True)
+    weighted = any(part is not None for part in weight)
+    weights = [
+        np.ones(len(labels)) if part is None else part
+        for part, labels in zip(weight, y, strict=True)
+    ]
+    inputs = np.concatenate([dense(part) if hasattr(part, "toarray") else part for part in X])
+    return inputs, np.concatenate(y), np.concatenate(weights) if weighted else None
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Every `step`-th row of each block, of so many that they are no burden."""
+
+    rows: Rows
+    step: int = 1
+
+    @classmethod
+    def of(cls, X: Any, y: NDArray[Any], weight: Array | None) -> Sample:
+        """Return the sample of one block."""
+        return cls(Rows(X, y, weight))._thinned()
+
+    def merge(self, other: Sample, /) -> Sample:
+        """Return the sample of both."""
+        step = max(self.step, other.step)
+        both = self.every(step).rows, other.every(step).rows
+        blocks = [_cut((rows.X, rows.y, rows.weight), 0, len(rows)) for rows in both]
+        return Sample(Rows(*_joined(blocks)), step)._thinned()
+
+    def every(self, step: int) -> Sample:
+        """Return every `step`-th row of all, or the next smaller power of 2."""
+        factor = power_of_2(step // self.step)
+        return Sample(self.rows.every(factor), factor * self.step)
+
+    def _thinned(self) -> Sample:
+        most = max(SAMPLE_SIZE // max(self.rows.n_features, 1), SAMPLE_ROWS)
+        step = self.step
+        while len(self.rows) * self.step > most * step:
+            step *= 2
+        rows = self.every(step).rows
+        return Sample(Rows(np.array(dense(rows.X)), np.array(rows.y), rows.weight), step)
+
+
+@dataclass(frozen=True)
+class Joined:
+    """Rows one after the other."""
+
+    parts: tuple[Raw, ...]
+
+    @classmethod
+    def of(cls, X: Array, y: NDArray[Any], weight: Array | None) -> Joined:
+        """Keep some rows."""
+        return cls(((np.array(X), np.array(y), weight),))
+
+    def merge(self, other: Joined, /) -> Joined:
+        """Return the rows of both."""
+        return Joined((*self.parts, *other.parts))
+
+
+@dataclass(frozen=True)
+class Streamed:
+    """Rows that are read anew for every pass.
+
+    Parameters
+    ----------
+    passes : Passes
+        How all blocks are gone through.
+    prepare : callable
+        From a block as it was read to inputs, targets and weights, rows of weight 0 left out.
+    n_rows, n_features, n_targets : int
+        The number of rows, and of columns of inputs and targets.
+    total : float
+        The sum of the weights.
+    sample : Sample
+        Some of the rows, as prepared.
+    change, width, watch
+        As in `Rows`.
+    """
+
+    passes: Passes
+    prepare: Prepare
+    n_rows: int
+    n_features: int
+    n_targets: int
+    total: float
+    sample: Sample
+    change: Change | None = None
+    width: int = 1
+    watch: Watch | None = None
+
+    def __len__(self) -> int:
+        return self.n_rows
+
+    def map(self, change: Change, width: int, watch: Watch | None = None) -> Streamed | Rows:
+        """Return these rows with inputs as they come out of `change`; of few rows, at once."""
+        lazy = replace(self, change=change, width=width, watch=watch)
+        few = len(self) * max(width, self.n_features) <= BLOCK_SIZE
+        return lazy.gathered() if few else lazy
+
+    def gathered(self) -> Rows:
+        """Return these rows, as they come out of their change, in memory."""
+        return Rows(*_joined(list(self.reduce(Joined.of).parts)))
+
+    def every(self, step: int) -> Rows:
+        """Return about every `step`-th of these rows, unwatched; of the sample, if it has them."""
+        if self.sample.step <= power_of_2(step):
+            return replace(self.sample.every(step).rows, change=self.change, width=self.width)
+        prepare = partial(_every, self.prepare, power_of_2(step))
+        some = replace(self, prepare=prepare, change=None, watch=None)
+        parts = some._pass(Joined.of, False).statistic.parts
+        return Rows(*_joined(list(parts)), change=self.change, width=self.width)
+
+    def reduce(
+        self, statistic: Callable[[Array, NDArray[Any], Array | None], S], fine: bool = False
+    ) -> S:
+        """Return the merged statistic of all blocks, or of chunks of them if `fine`."""
+        found = self._pass(statistic, fine)
+        if found.n_rows != len(self):
+            raise ValueError(
+                f"the blocks held {len(self)} rows when they were read first and {found.n_rows} "
+                "now: they must give the same rows each time."
+            )
+        if self.watch is not None:
+            self.watch.extend(found.watch)
+        return found.statistic
+
+    def _pass(self, statistic: Callable[..., S], fine: bool) -> _Part[S]:
+        of_block = partial(
+            _of_block,
+            self.prepare,
+            partial(Rows, change=self.change, width=self.width),
+            self.watch is not None,
+            statistic,
+            fine,
+        )
+        blocks = block_slices(len(self), max(self.width, self.n_features))
+        return self.passes.reduce(of_block, (rows.stop - rows.start for rows in blocks))
+
+
+@dataclass(frozen=True)
+class _Part(Generic[S]):
+    """What some blocks give: nothing if they hold no rows."""
+
+    found: S | None
+    n_rows: int
+    watch: Watch
+
+    @property
+    def statistic(self) -> S:
+        if self.found is None:
+            raise ValueError("the blocks hold no rows of a weight above 0.")
+        return self.found
+
+    def merge(self, other: _Part[S], /) -> _Part[S]:
+        watch = [*self.watch, *other.watch]
+        watch = [np.sum(watch, axis=0)] if watch else []
+        n_rows = self.n_rows + other.n_rows
+        if self.found is None or other.found is None:
+            return _Part(other.found if self.found is None else self.found, n_rows, watch)
+        return _Part(self.found.merge(other.found), n_rows, watch)
+
+
+def _of_block(
+    prepare: Prepare,
+    rows_of: Callable[..., Rows],
+    watched: bool,
+    statistic: Callable[..., S],
+    fine: bool,
+    *raw: Any,
+) -> _Part[S]:
+    watch: Watch = []
+    rows = rows_of(*prepare(*raw), watch=watch if watched else None)
+    if not len(rows):
+        return _Part(None, 0, [])
+    if len(rows) * max(rows.width, rows.n_features) > BLOCK_SIZE:
+        found = rows.reduce(statistic, fine)
+    else:
+        found = rows.of_block(statistic, fine, [], slice(0, len(rows)))
+    return _Part(found, len(rows), watch)
+
+
+def _every(prepare: Prepare, step: int, *raw: Any) -> tuple[Any, NDArray[Any], Array | None]:
+    X, y, weight = prepare(*raw)
+    return X[::step], y[::step], None if weight is None else weight[::step]
