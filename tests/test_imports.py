@@ -74,6 +74,7 @@ EXTRAS = {
     "_app.py": {"typer"},
     "_console.py": {"rich", "typer"},
     "_fit.py": {"typer"},
+    "_large.py": {"pyarrow"},
     "_model.py": {"pandas", "skrub"},
     "_options.py": {"typer"},
     "_paper.py": {"rich", "typer"},

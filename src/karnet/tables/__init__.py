@@ -11,6 +11,7 @@ from .._extras import require
 require("karnet.tables", "table", "pandas", "pyarrow", "skrub")
 
 from ._about import importances_of, kinds_of  # noqa: E402
+from ._large import fit_large, is_large  # noqa: E402
 from ._model import TableFit, columns_of, fit_table, predict_table, target_of  # noqa: E402
 from ._read import read_table, table_blocks  # noqa: E402
 from ._scores import Score, score_table, scores  # noqa: E402
@@ -27,8 +28,10 @@ __all__ = [
     "check_format",
     "columns_of",
     "find_target",
+    "fit_large",
     "fit_table",
     "importances_of",
+    "is_large",
     "kinds_of",
     "predict_table",
     "read_table",

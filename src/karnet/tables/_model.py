@@ -23,7 +23,17 @@ from ._names import listed
 from ._table import Table
 from ._target import Target, find_target
 
-__all__ = ["TableFit", "columns_of", "fit_table", "predict_table", "target_of"]
+__all__ = [
+    "SEED",
+    "WIDE",
+    "TableFit",
+    "columns_of",
+    "encoded",
+    "fit_table",
+    "predict_table",
+    "target_of",
+    "vectorizer",
+]
 
 # Above so many columns only numbers are taken, as they are.
 WIDE = 10_000
@@ -84,9 +94,11 @@ def fit_table(
         target = find_target(table, target, task)
     rows = table if target.known.all() else table.take(target.known)
     names = [name for name in table.names if name != target.name]
+    if not names:
+        raise ValueError(f"{table.name} has no column beside the target {target.name!r}.")
     network = _network(target.task, paper, device)
-    encoder = () if len(names) > WIDE else (("vectorizer", _vectorizer()),)
-    V = _encoded(dict(encoder).get("vectorizer"), rows, names, fit=True)
+    encoder = () if len(names) > WIDE else (("vectorizer", vectorizer()),)
+    V = encoded(dict(encoder).get("vectorizer"), rows, names, fit=True)
     steps = [("imputer", SimpleImputer(strategy="median", keep_empty_features=True))]
     with warnings.catch_warnings():
         # Classes with fewer rows than there are folds are no reason not to choose a width.
@@ -103,7 +115,7 @@ def fit_table(
     return TableFit(model, target, score, how)
 
 
-def _vectorizer() -> TableVectorizer:
+def vectorizer() -> TableVectorizer:
     """Return what makes numbers of columns.
 
     A category that is not known has no indicator, so none of the known ones may have none either.
@@ -139,15 +151,15 @@ def _chosen(pipeline: Pipeline, V: Any, target: Target) -> tuple[Pipeline, float
     return search.best_estimator_, float(search.best_score_), f"{n_folds} folds"
 
 
-def _encoded(vectorizer: Any, table: Table, names: Sequence[str], fit: bool = False) -> Any:
+def encoded(transform: Any, table: Table, names: Sequence[str], fit: bool = False) -> Any:
     """Return the columns as numbers, gaps as NaN; infinite ones are refused by name."""
-    if vectorizer is None:
+    if transform is None:
         V = pd.DataFrame(table.numbers(names), columns=list(names))
     else:
-        text = () if fit else [n for n, kind in vectorizer.column_to_kind_.items() if kind in TEXT]
+        text = () if fit else [n for n, kind in transform.column_to_kind_.items() if kind in TEXT]
         X = table.frame(names, text)
         try:
-            V = vectorizer.fit_transform(X) if fit else vectorizer.transform(X)
+            V = transform.fit_transform(X) if fit else transform.transform(X)
         except (ValueError, TypeError, RuntimeError, ArithmeticError) as error:
             said = str(error).strip().splitlines() or [type(error).__name__]
             raise ValueError(f"{table.name} cannot be made numbers of: {said[0][:200]}") from error
@@ -183,8 +195,8 @@ def predict_table(model: Any, table: Table, proba: bool = False) -> NDArray[Any]
         raise ValueError("the model predicts numbers, which have no probabilities of classes.")
     names = columns_of(model)
     steps = getattr(model, "steps", [("network", model)])
-    first, vectorizer = (1, steps[0][1]) if hasattr(steps[0][1], "column_to_kind_") else (0, None)
-    V = _encoded(vectorizer, table, names)
+    first, transform = (1, steps[0][1]) if hasattr(steps[0][1], "column_to_kind_") else (0, None)
+    V = encoded(transform, table, names)
     rest = Pipeline(steps[first:])
     return np.asarray(rest.predict_proba(V) if proba else rest.predict(V))
 

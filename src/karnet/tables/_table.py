@@ -48,6 +48,11 @@ class Table:
         """The names of the columns."""
         return list(self.columns.column_names)
 
+    @classmethod
+    def joined(cls, tables: Sequence[Table]) -> Table:
+        """Return the rows of several tables of the same columns as one."""
+        return replace(tables[0], columns=pa.concat_tables(table.columns for table in tables))
+
     def take(self, rows: NDArray[Any]) -> Table:
         """Return some rows, by number or by a mask."""
         places = np.flatnonzero(rows) if rows.dtype == bool else rows

@@ -73,8 +73,6 @@ def find_target(table: Table, name: str, task: str = "auto", *, one_value: bool 
         raise ValueError(f"task={task!r} is not known: give one of {', '.join(TASKS)}.")
     if name not in table.names:
         raise ValueError(missing_column(name, table.names, table.name))
-    if len(table.names) < 2:
-        raise ValueError(f"{table.name} has no column beside the target {name!r}.")
     column = plain(table.columns[name], name, table.name)
     if types.is_timestamp(column.type):
         raise ValueError(f"the target {name!r} holds dates: choose a column of classes or numbers.")
