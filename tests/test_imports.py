@@ -53,9 +53,11 @@ FLOORS = [
     "estimators",
     "_base_cv",
     "selection",
+    "inspection",
     "datasets",
     "paper",
     "tables",
+    "reports",
     "cli",
 ]
 KNOW_SCIKIT_LEARN_S_BASE = {
@@ -72,13 +74,20 @@ CORE = {"numpy", "scipy", "sklearn", "joblib", "threadpoolctl", "karnet"}
 # Extras that a module may use, and that everything else works without.
 EXTRAS = {
     "_app.py": {"typer"},
+    "_columns.py": {"pandas"},
+    "_common.py": {"matplotlib"},
+    "_drawings.py": {"matplotlib"},
     "_console.py": {"rich", "typer"},
     "_fit.py": {"typer"},
     "_large.py": {"pyarrow"},
+    "_metric.py": {"matplotlib"},
     "_model.py": {"pandas", "skrub"},
     "_options.py": {"typer"},
     "_paper.py": {"rich", "typer"},
+    "_path.py": {"matplotlib"},
     "_read.py": {"pyarrow"},
+    "_spectrum.py": {"matplotlib"},
+    "_surface.py": {"matplotlib"},
     "_table.py": {"pyarrow"},
     "_target.py": {"pyarrow"},
     "_text.py": {"pyarrow"},

@@ -69,10 +69,15 @@ def _end(code: int, text: str) -> None:
 
 @dataclass
 class Clock:
-    """When work began, and how long it took once it is done."""
+    """When work began, how long it took once it is done, and what it is at."""
 
     start: float
+    status: Status
     seconds: float = math.nan
+
+    def tell(self, what: str) -> None:
+        """Show what is being done now."""
+        self.status.update(f"{what} ...")
 
 
 class Output:
@@ -103,29 +108,20 @@ class Output:
     @contextmanager
     def timed(self, what: str) -> Iterator[Clock]:
         """Give a clock of the block, and say what is being done as soon as it takes long."""
-        clock = Clock(perf_counter())
-        with self._shown(what):
-            yield clock
-        clock.seconds = perf_counter() - clock.start
-
-    @contextmanager
-    def _shown(self, what: str) -> Iterator[None]:
-        if self.quiet:
-            yield
-            return
-        console = Console(stderr=True)
-        status = Status(f"{what} ...", console=console)
+        console = Console(stderr=True, quiet=self.quiet)
+        clock = Clock(perf_counter(), Status(f"{what} ...", console=console))
         # A terminal shows that something moves, a log gets one line.
-        begin = status.start if console.is_terminal else lambda: self.remark(f"{what} ...")
+        begin = clock.status.start if console.is_terminal else lambda: self.remark(f"{what} ...")
         timer = Timer(PATIENCE, begin)
         timer.daemon = True
         timer.start()
         try:
-            yield
+            yield clock
         finally:
             timer.cancel()
             timer.join()
-            status.stop()
+            clock.status.stop()
+            clock.seconds = perf_counter() - clock.start
 
 
 def score_in_words(about: dict[str, Any]) -> str:

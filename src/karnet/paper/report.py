@@ -64,7 +64,7 @@ def write(out: Path, results: Results) -> Path:
         "machine": ("Machine and command", _machine(results)),
     }
     body = [
-        f"<h1>{title}</h1>",
+        page.heading(title),
         page.paragraph(
             f"karnet {version('karnet')} beside the numbers and figures of Toh, Lin, Li, Oh and "
             "Sun, Gradient-Free Learning Based on the Kernel and the Range Space. KARnet is the "

@@ -12,9 +12,16 @@ require("karnet.tables", "table", "pandas", "pyarrow", "skrub")
 
 from ._about import importances_of, kinds_of  # noqa: E402
 from ._large import fit_large, is_large  # noqa: E402
-from ._model import TableFit, columns_of, fit_table, predict_table, target_of  # noqa: E402
+from ._model import (  # noqa: E402
+    TableFit,
+    columns_of,
+    fit_table,
+    predict_table,
+    seen_by_network,
+    target_of,
+)
 from ._read import read_table, table_blocks  # noqa: E402
-from ._scores import Score, score_table, scores  # noqa: E402
+from ._scores import Score, score_table, scores, wilson  # noqa: E402
 from ._table import Table  # noqa: E402
 from ._target import Target, find_target  # noqa: E402
 from ._write import as_text, check_format, write_table  # noqa: E402
@@ -37,7 +44,9 @@ __all__ = [
     "read_table",
     "score_table",
     "scores",
+    "seen_by_network",
     "table_blocks",
     "target_of",
+    "wilson",
     "write_table",
 ]

@@ -148,7 +148,7 @@ def fit_large(
     how = f"{len(answers)} rows left out"
     about = {"target": target, "task": found.task, "columns": names, "rows": len(found.y)}
     model.table_ = about | {"score": score, "judged_by": how}
-    return TableFit(model, found, score, how)
+    return TableFit(model, found, score, how, (rows, answers), sample)
 
 
 def _target(path: Path, target: str, task: str) -> tuple[list[str], Target]:

@@ -31,6 +31,7 @@ __all__ = [
     "encoded",
     "fit_table",
     "predict_table",
+    "seen_by_network",
     "target_of",
     "vectorizer",
 ]
@@ -58,12 +59,18 @@ class TableFit:
         The accuracy or R^2 of rows that were left out.
     judged_by : str
         How they were left out.
+    left_out : tuple of Table and ndarray, optional
+        Rows that had no part in the model, and their targets, if there are any.
+    sample : Table, optional
+        Some rows of a table that does not fit in memory.
     """
 
     model: Any
     target: Target
     score: float
     judged_by: str
+    left_out: tuple[Table, NDArray[Any]] | None = None
+    sample: Table | None = None
 
 
 def fit_table(
@@ -193,12 +200,20 @@ def predict_table(model: Any, table: Table, proba: bool = False) -> NDArray[Any]
     """
     if proba and not hasattr(model, "predict_proba"):
         raise ValueError("the model predicts numbers, which have no probabilities of classes.")
+    network = model[-1] if hasattr(model, "steps") else model
+    X = seen_by_network(model, table)
+    return np.asarray(network.predict_proba(X) if proba else network.predict(X))
+
+
+def seen_by_network(model: Any, table: Table) -> Any:
+    """Return the rows of a table as the network at the end of a model sees them."""
     names = columns_of(model)
-    steps = getattr(model, "steps", [("network", model)])
-    first, transform = (1, steps[0][1]) if hasattr(steps[0][1], "column_to_kind_") else (0, None)
-    V = encoded(transform, table, names)
-    rest = Pipeline(steps[first:])
-    return np.asarray(rest.predict_proba(V) if proba else rest.predict(V))
+    steps = list(getattr(model, "steps", [("network", model)]))
+    encodes = hasattr(steps[0][1], "column_to_kind_")
+    X = encoded(steps.pop(0)[1] if encodes else None, table, names)
+    for _, step in steps[:-1]:
+        X = step.transform(X)
+    return X
 
 
 def columns_of(model: Any) -> list[str]:

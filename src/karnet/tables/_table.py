@@ -58,6 +58,12 @@ class Table:
         places = np.flatnonzero(rows) if rows.dtype == bool else rows
         return replace(self, columns=self.columns.take(pa.array(places)))
 
+    def shuffled(self, name: str, order: NDArray[np.intp]) -> Table:
+        """Return the table with one column in another order."""
+        place = self.names.index(name)
+        column = self.columns.column(place).take(pa.array(order))
+        return replace(self, columns=self.columns.set_column(place, name, column))
+
     def without_row_numbers(self) -> Table:
         """Return the table without a nameless column of row numbers, which says nothing."""
         nameless = [name for name in self.names if ROW_NUMBERS.fullmatch(name)]
