@@ -54,6 +54,13 @@ FLOORS = [
     "_base_cv",
     "selection",
     "inspection",
+    "_file_names",
+    "_file_tree",
+    "_file_check",
+    "files",
+    "_onnx_graph",
+    "_onnx_functions",
+    "export",
     "datasets",
     "paper",
     "tables",
@@ -95,6 +102,9 @@ EXTRAS = {
     "_write.py": {"pyarrow"},
     "drawing.py": {"matplotlib"},
     "figures.py": {"matplotlib"},
+    "files.py": {"skops"},
+    "_onnx_graph.py": {"onnx"},
+    "export.py": {"onnx", "skl2onnx"},
 }
 MODULES = sorted(SOURCE.rglob("*.py"))
 
