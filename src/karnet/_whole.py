@@ -18,6 +18,7 @@ def whole_file(path: Path) -> Iterator[Path]:
     Whoever looks at `path` sees the old file or the new one, never a part of it; if the block does
     not end well, the old one stays.
     """
+    path = Path(os.path.realpath(path))
     unfinished = path.with_name(f".{path.name[:100]}.{uuid4().hex}.part")
     try:
         yield unfinished

@@ -65,6 +65,8 @@ def _loaded(path: Path, command: str) -> Any:
     require(f"karnet {command}", "table", "pandas", "pyarrow", "skrub", "skops")
     from ..files import load
 
+    if not path.exists():
+        raise ValueError(f"there is no file {path}: 'karnet fit' writes models.")
     return load(path)
 
 
@@ -180,10 +182,11 @@ def export(
     learned = _loaded(model, "export")
     require("karnet export", "onnx", "onnx", "skl2onnx")
     from ..export import to_onnx
+    from ..tables import portable
 
     out = Output(quiet, as_json=False)
     with out.timed(f"Exporting {model.name}"):
-        graph = to_onnx(learned)
+        graph = to_onnx(*portable(learned))
         with whole_file(check_writable(output)) as unfinished:
             unfinished.write_bytes(graph.SerializeToString())
     out.result({}, f"{output} has the model as ONNX.")

@@ -20,6 +20,7 @@ from ._model import (  # noqa: E402
     seen_by_network,
     target_of,
 )
+from ._portable import portable  # noqa: E402
 from ._read import read_table, table_blocks  # noqa: E402
 from ._scores import Score, score_table, scores, wilson  # noqa: E402
 from ._table import Table  # noqa: E402
@@ -40,6 +41,7 @@ __all__ = [
     "importances_of",
     "is_large",
     "kinds_of",
+    "portable",
     "predict_table",
     "read_table",
     "score_table",

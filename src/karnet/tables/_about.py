@@ -8,7 +8,7 @@ import numpy as np
 
 from ._model import columns_of
 
-__all__ = ["importances_of", "kinds_of"]
+__all__ = ["importances_of", "kinds_of", "vectorizer_of"]
 
 KINDS = {
     "numeric": "number",
@@ -19,14 +19,15 @@ KINDS = {
 NOT_USED = "empty: not used"
 
 
-def _vectorizer(model: Any) -> Any:
+def vectorizer_of(model: Any) -> Any:
+    """Return the vectoriser that a model begins with, or None."""
     first = model.steps[0][1] if hasattr(model, "steps") else None
     return first if hasattr(first, "column_to_kind_") else None
 
 
 def kinds_of(model: Any) -> dict[str, str]:
     """Return what each column of a model was taken as: number, date, category or text."""
-    vectorizer = _vectorizer(model)
+    vectorizer = vectorizer_of(model)
     if vectorizer is None:
         return dict.fromkeys(columns_of(model), "number")
     kinds = vectorizer.column_to_kind_
@@ -43,7 +44,7 @@ def importances_of(model: Any) -> dict[str, float]:
     weights = getattr(network, "feature_importances_", None)
     if weights is None:
         return {}
-    names, vectorizer = columns_of(model), _vectorizer(model)
+    names, vectorizer = columns_of(model), vectorizer_of(model)
     if vectorizer is None:
         return dict(zip(names, map(float, weights), strict=True))
     total = dict.fromkeys(names, 0.0)

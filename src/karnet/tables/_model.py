@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from sklearn.exceptions import FitFailedWarning
 from sklearn.impute import SimpleImputer
 from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold
 from sklearn.pipeline import Pipeline
@@ -107,15 +108,12 @@ def fit_table(
     encoder = () if len(names) > WIDE else (("vectorizer", vectorizer()),)
     V = encoded(dict(encoder).get("vectorizer"), rows, names, fit=True)
     steps = [("imputer", SimpleImputer(strategy="median", keep_empty_features=True))]
-    with warnings.catch_warnings():
-        # Classes with fewer rows than there are folds are no reason not to choose a width.
-        warnings.filterwarnings("ignore", "The least populated class", UserWarning)
-        if paper:
-            scaled = [*steps, ("scaler", MinMaxScaler()), ("network", network)]
-            learned, score, how = _chosen(Pipeline(scaled), V, target)
-        else:
-            learned = Pipeline([*steps, ("network", network)]).fit(V, target.y)
-            score, how = float(learned[-1].best_score_), "leave-one-out"
+    if paper:
+        scaled = [*steps, ("scaler", MinMaxScaler()), ("network", network)]
+        learned, score, how = _chosen(Pipeline(scaled), V, target)
+    else:
+        learned = Pipeline([*steps, ("network", network)]).fit(V, target.y)
+        score, how = float(learned[-1].best_score_), "leave-one-out"
     model = Pipeline([*encoder, *learned.steps])
     about = {"target": target.name, "task": target.task, "columns": names, "rows": len(rows)}
     model.table_ = about | {"score": score, "judged_by": how}
@@ -150,11 +148,18 @@ def _network(task: str, paper: bool, device: str) -> Any:
 
 def _chosen(pipeline: Pipeline, V: Any, target: Target) -> tuple[Pipeline, float, str]:
     """Return the pipeline with the width of the best score over folds, fitted on all rows."""
-    folds = StratifiedKFold if target.task == "classification" else KFold
-    n_folds = min(FOLDS, len(target.y))
-    splits = folds(n_folds, shuffle=True, random_state=SEED)
+    classes = target.task == "classification"
+    most = np.unique(target.y, return_counts=True)[1].max() if classes else len(target.y)
+    n_folds = int(min(FOLDS, most))
+    if n_folds < 2:
+        raise ValueError("the paper's network needs a class with two rows to choose its width by.")
+    splits = (StratifiedKFold if classes else KFold)(n_folds, shuffle=True, random_state=SEED)
     sizes = {"network__hidden_layer_sizes": [(width,) for width in WIDTHS]}
-    search = GridSearchCV(pipeline, sizes, cv=splits).fit(V, target.y)
+    with warnings.catch_warnings():
+        # Classes with fewer rows than there are folds are no reason not to choose a width.
+        warnings.filterwarnings("ignore", "The least populated class", UserWarning)
+        warnings.simplefilter("ignore", FitFailedWarning)
+        search = GridSearchCV(pipeline, sizes, cv=splits, error_score=0.0).fit(V, target.y)
     return search.best_estimator_, float(search.best_score_), f"{n_folds} folds"
 
 

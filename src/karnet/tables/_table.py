@@ -105,15 +105,23 @@ class Table:
     def numbers(self, names: Sequence[str]) -> NDArray[np.float64]:
         """Return some columns as numbers, gaps as NaN; any column that holds others is refused."""
         self._check_columns(names)
-        found = np.empty((len(self), len(names)))
-        for k, name in enumerate(names):
-            column = as_numbers(plain(self.columns[name], name, self.name))
-            if column is None:
-                raise ValueError(
-                    f"{self.name} has {len(names)} columns to learn from, and {name!r} holds "
-                    "something else than numbers: leave it out, or most of the others."
-                )
-            found[:, k] = column
+        columns = [plain(self.columns[name], name, self.name) for name in names]
+        kinds = {column.type for column in columns}
+        if len(kinds) == 1:
+            # All at once: very many columns would take very many calls.
+            chunks = [chunk for column in columns for chunk in column.chunks]
+            found = as_numbers(pa.chunked_array(chunks, kinds.pop()))
+            if found is not None:
+                return np.ascontiguousarray(found.reshape(len(names), len(self)).T)
+        return np.column_stack([self._number(*each) for each in zip(names, columns, strict=True)])
+
+    def _number(self, name: str, column: pa.ChunkedArray) -> NDArray[np.float64]:
+        found = as_numbers(column)
+        if found is None:
+            raise ValueError(
+                f"column {name!r} of {self.name} holds something else than numbers, which is all "
+                f"that a table of {len(self.names)} columns may hold: leave it out."
+            )
         return found
 
     def _check_columns(self, names: Sequence[str]) -> None:

@@ -165,8 +165,8 @@ def _left_out(known: NDArray[np.bool_], name: str) -> tuple[str, ...]:
     n = int(np.count_nonzero(~known))
     if not n:
         return ()
-    rows = "row has" if n == 1 else "rows have"
-    return (f"{n} of {len(known)} {rows} no {name!r}: left out.",)
+    have = "has" if n == 1 else "have"
+    return (f"{n} of {len(known)} rows {have} no {name!r}: left out.",)
 
 
 def _said(task: str, name: str, y: NDArray[Any]) -> str:
