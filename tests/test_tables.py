@@ -128,13 +128,19 @@ def test_a_decimal_comma_is_a_point_where_semicolons_separate(tmp_path):
     assert table.columns.to_pydict() == {"a": ["1.5", "-2.25"], "b": ["2", "x,y"]}
 
 
+def test_a_single_column_is_a_table(tmp_path):
+    for name in ("t.csv", "t.tsv"):
+        table = read_table(written(tmp_path / name, "size\n1.5\ntwo words\n"))
+        assert table.columns.to_pydict() == {"size": ["1.5", "two words"]}
+
+
 REFUSED = {
     "empty": ("", "t.csv is empty"),
     "blank": (" \n\n", "t.csv is empty"),
     "header": ("a,b\n", "no rows below it"),
     "binary": (bytes(range(256)) * 9, "t.csv is binary"),
     "excel": (b"PK\x03\x04" + bytes(50), "an Excel file or zip archive"),
-    "blanks": ("a b c\n1 2 3\n", "has one column only, 'a b c'"),
+    "blanks": ("a b c\n1 2 3\n", "separates columns by blanks, 'a b c'"),
     "twice": ("a,b,a\n1,2,3\n", "2 columns of the name 'a' (numbers 1, 3)"),
     "spaced": ("a,b, a\n1,2,3\n", "2 columns of the name 'a' (numbers 1, 3)"),
     "nameless": ("a,,c\n1,2,3\n", "column 2 of t.csv has no name"),

@@ -38,6 +38,13 @@ karnet reproduce --time-limit 10
 karnet reproduce uci --sets iris wine --trials 10
 ```
 """
+LISTING = """
+List the paper's data sets and where they come from.
+
+```text
+karnet datasets --data my-folder
+```
+"""
 
 
 class ManySets(TyperCommand):
@@ -56,7 +63,7 @@ class ManySets(TyperCommand):
 def add_to(app: typer.Typer) -> None:
     """Add the commands."""
     app.command("reproduce", help=EXAMPLES, epilog=EXIT_CODES, cls=ManySets)(sentences(reproduce))
-    app.command("datasets", epilog=EXIT_CODES)(sentences(list_datasets))
+    app.command("datasets", help=LISTING, epilog=EXIT_CODES)(sentences(list_datasets))
 
 
 def _known(names: list[str]) -> list[str]:

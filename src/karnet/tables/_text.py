@@ -113,20 +113,20 @@ def _delimiter(lines: Sequence[str], usual: str, name: str) -> str:
     found = {delimiter: fit(delimiter) for delimiter in DELIMITERS}
     by_share = {each: (share, each == usual, n) for each, (share, n) in found.items()}
     best = max(by_share, key=lambda each: by_share[each])
-    if found[usual][1] >= 2 and found[best][0] == 0.0:
+    if found[best][0] == 0.0:
+        _refuse_blanks(lines, name)
         return usual
-    if found[best][1] < 2:
-        _refuse_one_column(lines[0], name)
     return best
 
 
-def _refuse_one_column(line: str, name: str) -> None:
-    shown = line.strip()[:40]
-    hint = " (blanks do not count)" if len(line.split()) > 1 else ""
-    raise ValueError(
-        f"{name} has one column only, {shown!r}: separate columns by commas, tabs, semicolons or "
-        f"vertical bars{hint}."
-    )
+def _refuse_blanks(lines: Sequence[str], name: str) -> None:
+    """Refuse lines that blanks would cut into as many cells each."""
+    counts = {len(line.split()) for line in lines}
+    if len(counts) == 1 and counts != {1}:
+        raise ValueError(
+            f"{name} separates columns by blanks, {lines[0].strip()[:40]!r}: use commas, tabs, "
+            "semicolons or vertical bars."
+        )
 
 
 def _cells(text: str, delimiter: str, names: Sequence[str], name: str) -> pa.Table:
