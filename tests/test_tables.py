@@ -216,8 +216,20 @@ def test_an_unknown_form_is_refused_before_anything_is_written(tmp_path):
         (pa.array([1.5, None]).cast(pa.decimal128(5, 2)), [1.5, np.nan]),
         (pa.array([None, None]), [np.nan, np.nan]),
         (pa.array([90], pa.duration("s")), [90.0]),
+        (pa.array([90_000_000_000], pa.duration("ns")), [90.0]),
+        (pa.array([90], pa.time32("s")), [90.0]),
     ],
-    ids=["bool", "dictionary", "int8", "uint64", "decimal", "null", "duration"],
+    ids=[
+        "bool",
+        "dictionary",
+        "int8",
+        "uint64",
+        "decimal",
+        "null",
+        "seconds",
+        "nanoseconds",
+        "time",
+    ],
 )
 def test_typed_columns_become_text_and_numbers(values, shown):
     column = Table("t", pa.table({"a": values})).frame(["a"])["a"]
@@ -266,9 +278,10 @@ def test_the_task_is_inferred_and_said(values, task, y):
         ([*map(str, range(49)), "unknown"], "auto", "1 of 50 cells of the target 'y' are not num"),
         (["a", "b"], "regression", "2 of 2 cells of the target 'y' are not numbers, such as 'a'"),
         ([np.datetime64("2024-01-01", "s")] * 2, "auto", "holds dates"),
+        (["1e999", "2"], "auto", "holds infinite numbers"),
         ([1, 2], "both", "task='both' is not known"),
     ],
-    ids=["one value", "empty", "ids", "mistakes", "text", "dates", "task"],
+    ids=["one value", "empty", "ids", "mistakes", "text", "dates", "infinite", "task"],
 )
 def test_a_target_that_cannot_be_learned_is_refused(values, task, message):
     with pytest.raises(ValueError, match=re.escape(message)):

@@ -149,8 +149,9 @@ def plain(column: pa.ChunkedArray, name: str, where: str) -> pa.ChunkedArray:
     if types.is_timestamp(kind) or types.is_date(kind):
         return column.cast(pa.timestamp("us"), safe=False)
     if types.is_duration(kind) or types.is_time(kind):
-        seconds = column.cast(pa.int64() if kind.bit_width == 64 else pa.int32())
-        return seconds.cast(pa.float64(), safe=False)
+        fine = pa.duration("us") if types.is_duration(kind) else pa.time64("us")
+        count = column.cast(fine, safe=False).cast(pa.int64())
+        return compute.divide(count.cast(pa.float64(), safe=False), 1e6)
     if types.is_floating(kind) or types.is_integer(kind) or types.is_null(kind):
         return column.cast(pa.float64(), safe=False)
     if types.is_decimal(kind):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +23,7 @@ FEW = 20
 SOME_ROWS, HARDLY_REPEATS = 20, 0.5
 # The share of numbers among cells from which on the others are taken for mistakes.
 MOSTLY = 0.8
+NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,8 @@ def find_target(table: Table, name: str, task: str = "auto", *, one_value: bool 
     cells = column.filter(pa.array(known))
     _check_values(cells, name, table.name, one_value)
     numbers = as_numbers(cells)
+    if task != "classification" and numbers is not None and not np.isfinite(numbers).all():
+        raise ValueError(f"the target {name!r} holds infinite numbers: empty such cells.")
     if task == "auto":
         task = _inferred(cells, numbers, name)
     if task == "regression" and numbers is None:
@@ -113,8 +117,7 @@ def _inferred(cells: pa.ChunkedArray, numbers: NDArray[np.float64] | None, name:
         whole = bool((numbers == np.floor(numbers)).all())
         repeats = n_values <= max(2, len(numbers) // 2)
         return "classification" if whole and n_values <= FEW and repeats else "regression"
-    share = _share_of_numbers(cells)
-    if share >= MOSTLY and n_values > FEW:
+    if len(_others(cells)) <= (1.0 - MOSTLY) * len(cells) and n_values > FEW:
         raise ValueError(
             f"{_no_numbers(cells, name)}: empty those cells to leave their rows out, or give "
             "--task classification."
@@ -127,20 +130,14 @@ def _inferred(cells: pa.ChunkedArray, numbers: NDArray[np.float64] | None, name:
     return "classification"
 
 
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _share_of_numbers(cells: pa.ChunkedArray) -> float:
-    return float(np.mean([_is_number(text) for text in cells.to_pylist()]))
+def _others(cells: pa.ChunkedArray) -> list[str]:
+    """Return the cells that are not numbers, of those that are not all numbers."""
+    found = [text for text in cells.to_pylist() if not NUMBER.fullmatch(text.strip())]
+    return found or cells.to_pylist()
 
 
 def _no_numbers(cells: pa.ChunkedArray, name: str) -> str:
-    others = [text for text in cells.to_pylist() if not _is_number(text)]
+    others = _others(cells)
     return (
         f"{len(others)} of {len(cells)} cells of the target {name!r} are not numbers, such as "
         f"{others[0]!r}"
