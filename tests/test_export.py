@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn import config_context
 from sklearn.compose import ColumnTransformer, make_column_transformer
 from sklearn.exceptions import NotFittedError
 from sklearn.impute import KNNImputer, SimpleImputer
@@ -177,6 +178,17 @@ def test_labels_keep_their_kind(labels):
     net = KARClassifier((3,), random_state=0).fit(X, y)
     found = answers(to_onnx(net), NEW.astype(np.float32))["label"]
     assert found.tolist() == net.predict(NEW.astype(np.float32)).tolist()
+
+
+def test_networks_learned_by_other_libraries():
+    torch = pytest.importorskip("torch")
+    for hidden in ((6,), (np.inf,)):
+        net = KARRegressor(hidden, hidden="random", activation="relu", alpha=1e-3, random_state=0)
+        with config_context(array_api_dispatch=True):
+            net.fit(torch.asarray(X), torch.asarray(TARGETS["one output"]))
+            expected = net.predict(torch.asarray(NEW)).numpy()
+        found = answers(to_onnx(net, NEW), NEW)["variable"][:, 0]
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-8)
 
 
 # Functions

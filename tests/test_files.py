@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from dataclasses import is_dataclass, replace
@@ -13,6 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import skops.io
+from sklearn import config_context
 from sklearn.compose import ColumnTransformer, make_column_selector, make_column_transformer
 from sklearn.impute import SimpleImputer
 from sklearn.model_selection import StratifiedKFold
@@ -184,6 +186,20 @@ def test_what_was_loaded_learns_and_is_pickled_like_the_first(tmp_path):
     np.testing.assert_array_equal(twice.predict_proba(NEW), net.predict_proba(NEW))
 
 
+@every_task
+@pytest.mark.parametrize("width", [5, 80])
+def test_what_was_loaded_goes_on_learning_where_it_was(task, width, tmp_path):
+    y, other = TARGETS[task], tmp_path / "other.karnet"
+    net = learned(task, hidden_layer_sizes=(width,), hidden="random", alpha=1e-3)
+    for rows in (slice(9), slice(9, 30)):
+        save(net, other)
+        again = load(other).partial_fit(X[rows], y[rows])
+        np.testing.assert_array_equal(
+            again.predict(NEW), net.partial_fit(X[rows], y[rows]).predict(NEW)
+        )
+    assert_comes_back(net, tmp_path / "net.karnet")
+
+
 @pytest.mark.parametrize(
     "labels", [np.array([3, 5]), np.array([0.5, 1.5]).astype(str), [True, False]]
 )
@@ -192,6 +208,17 @@ def test_labels_keep_their_type(labels, tmp_path):
     assert_comes_back(KARClassifier((3,), random_state=0).fit(X, y), tmp_path / "net.karnet")
     named = KARClassifier((3,), random_state=0).fit(X, y.astype(object))
     assert_comes_back(named, tmp_path / "net.karnet")
+
+
+def test_arrays_of_other_libraries_are_kept_as_those_of_numpy(tmp_path):
+    torch = pytest.importorskip("torch")
+    net = KARRegressor((4,), random_state=0)
+    with config_context(array_api_dispatch=True):
+        net.fit(torch.asarray(X), torch.asarray(TARGETS["one output"]))
+        expected = net.predict(torch.asarray(NEW)).numpy()
+    assert isinstance(net.coefs_[0], torch.Tensor)
+    save(net, tmp_path / "net.karnet")
+    np.testing.assert_allclose(load(tmp_path / "net.karnet").predict(NEW), expected, rtol=1e-9)
 
 
 # Pipelines and tables
@@ -370,13 +397,25 @@ def test_a_failure_leaves_the_old_file(tmp_path, monkeypatch):
     before = path.read_bytes()
 
     def full(*_, **__):
-        raise OSError("No space left on device")
+        raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr("karnet.files.npy.write_array", full)
-    with pytest.raises(OSError, match="No space"):
+    with pytest.raises(OSError, match=r"No space.*net\.karnet"):
         save(learned("two classes"), path)
     assert path.read_bytes() == before
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_errors_name_the_file_that_was_asked_for(tmp_path):
+    with pytest.raises(FileNotFoundError) as error:
+        save(KARClassifier(), tmp_path / "nowhere" / "net.karnet")
+    assert error.value.filename == str(tmp_path / "nowhere" / "net.karnet")
+    with pytest.raises(FileNotFoundError, match="nothing"):
+        load(tmp_path / "nothing.karnet")
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(IsADirectoryError, match="folder"):
+        save(KARClassifier(), tmp_path / "folder")
+    assert [each.name for each in tmp_path.iterdir()] == ["folder"]
 
 
 def test_a_file_may_be_read_by_whom_the_mask_allows_and_links_are_followed(tmp_path):

@@ -283,6 +283,18 @@ def test_references_that_multiply_are_refused(refused):
         node = listed([node, {"__id__": k - 1}], __id__=k)
     refused(planted(**{**node, "__id__": 2000}), "too often")
 
+    flat = [listed([], __id__=1000)]
+    for k in range(1001, 3000):
+        flat.append(listed([{"__id__": k - 1}, {"__id__": k - 1}], __id__=k))
+    refused(planted(**listed(flat)), "too often")
+
+
+def test_types_of_keys_are_not_taken_from_elsewhere(refused):
+    def numbered(tree):
+        tree["content"]["key_types"]["__id__"] = 50
+
+    refused(with_tree(numbered), "no list of their own")
+
 
 def test_references_to_what_is_not_complete_are_refused(refused):
     refused(planted(**listed([{"__id__": 99}])), "refers to none before it")
@@ -305,11 +317,6 @@ def test_deep_trees_are_refused(refused):
 
 
 def test_parts_that_lack_or_have_too_much_are_refused(refused):
-    def without(name):
-        return with_tree(lambda tree: tree["content"]["content"].pop(name))
-
-    refused(without("alpha"), "lacks a part")
-
     def other_activation(tree):
         state = attribute(tree, "activations_")["content"][0]["content"]["content"]
         state["name"]["content"] = '"unheard"'
@@ -320,6 +327,11 @@ def test_parts_that_lack_or_have_too_much_are_refused(refused):
         attribute(tree, "layers_")["content"][0]["content"]["content"].pop("rank")
 
     refused(with_tree(other_report), r"Report lacks a part")
+
+    def more(tree):
+        attribute(tree, "layers_")["content"][0]["content"]["content"]["more"] = listed([])
+
+    refused(with_tree(more), r"Report lacks a part")
 
 
 @pytest.mark.parametrize(
@@ -336,6 +348,23 @@ def test_what_is_no_estimator_is_refused(refused):
 
 
 # Versions
+
+
+def test_files_from_before_a_part_came_have_its_default(tmp_path):
+    def earlier(tree):
+        for state, key in (
+            (tree["content"], "n_sweeps"),
+            (attribute(tree, "layers_")["content"][0]["content"], "clipped"),
+        ):
+            place = list(state["content"]).index(key)
+            del state["content"][key], state["key_types"]["content"][place]
+
+    path = tmp_path / "net.karnet"
+    path.write_bytes(with_tree(earlier))
+    again = load(path)
+    assert again.n_sweeps == 1
+    assert again.layers_[0].clipped == 0.0
+    assert repr(again) == repr(load(kept.path("classifier")))
 
 
 def with_header(**header):

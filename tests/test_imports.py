@@ -18,6 +18,7 @@ FLOORS = [
     "_extras",
     "_whole",
     "pages",
+    "_array",
     "activations",
     "_threads",
     "_rows",
@@ -28,6 +29,10 @@ FLOORS = [
     "_problem",
     "_solvers",
     "_lstsq",
+    "_forms",
+    "_controls",
+    "_downdate",
+    "accumulate",
     "_ridge_factor",
     "loo",
     "kernels",
@@ -50,6 +55,9 @@ FLOORS = [
     "_layers",
     "_html",
     "_base",
+    "_targets",
+    "_updates",
+    "_partial_fit",
     "estimators",
     "_base_cv",
     "selection",
@@ -72,39 +80,25 @@ KNOW_SCIKIT_LEARN_S_BASE = {
     "_base.py",
     "_html.py",
     "_base_cv.py",
+    "_updates.py",
     "estimators.py",
     "selection.py",
     "baseline.py",
 }
 # joblib and threadpoolctl come with scikit-learn.
 CORE = {"numpy", "scipy", "sklearn", "joblib", "threadpoolctl", "karnet"}
-# Extras that a module may use, and that everything else works without.
+# Extras that a module or a room may use, and that everything else works without.
 EXTRAS = {
-    "_app.py": {"typer"},
-    "_columns.py": {"pandas"},
-    "_common.py": {"matplotlib"},
-    "_drawings.py": {"matplotlib"},
-    "_console.py": {"rich", "typer"},
-    "_fit.py": {"typer"},
-    "_large.py": {"pyarrow"},
-    "_metric.py": {"matplotlib"},
-    "_model.py": {"pandas", "skrub"},
-    "_options.py": {"typer"},
-    "_paper.py": {"rich", "typer"},
-    "_path.py": {"matplotlib"},
-    "_read.py": {"pyarrow"},
-    "_spectrum.py": {"matplotlib"},
-    "_surface.py": {"matplotlib"},
-    "_table.py": {"pyarrow"},
-    "_target.py": {"pyarrow"},
-    "_text.py": {"pyarrow"},
-    "_use.py": {"typer"},
-    "_write.py": {"pyarrow"},
-    "drawing.py": {"matplotlib"},
+    "_array.py": {"torch", "cupy", "cupyx", "array_api_compat"},
+    "_onnx_graph.py": {"onnx"},
+    "cli": {"rich", "typer"},
+    "export.py": {"onnx", "skl2onnx"},
     "figures.py": {"matplotlib"},
     "files.py": {"skops"},
-    "_onnx_graph.py": {"onnx"},
-    "export.py": {"onnx", "skl2onnx"},
+    "inspection": {"matplotlib"},
+    "pages": {"matplotlib"},
+    "reports": {"matplotlib", "pandas"},
+    "tables": {"pandas", "pyarrow", "skrub"},
 }
 MODULES = sorted(SOURCE.rglob("*.py"))
 
@@ -148,7 +142,7 @@ def test_only_the_core_dependencies_are_imported(path):
 
     for name in imports(path):
         top = name.split(".")[0]
-        allowed = CORE | EXTRAS.get(path.name, set())
+        allowed = CORE | EXTRAS.get(path.name, set()) | EXTRAS.get(room(path), set())
         assert top in allowed or top in sys.stdlib_module_names, f"{path.name} imports {name}"
         if name.startswith(("sklearn.base", "sklearn.utils")):
             assert path.name in KNOW_SCIKIT_LEARN_S_BASE

@@ -39,7 +39,7 @@ def cut_into_blocks(monkeypatch):
     monkeypatch.setattr("karnet._rows.CHUNK_SIZE", 32)
     monkeypatch.setattr(
         "karnet._rows.block_slices",
-        lambda n, width: [slice(i, min(i + 13, n)) for i in range(0, n, 13)],
+        lambda n, width, most: [slice(i, min(i + 13, n)) for i in range(0, n, 13)],
     )
 
 

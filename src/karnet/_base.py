@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -12,17 +14,18 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from . import _validation as validation
+from ._array import check_device, is_foreign, like, on_host
 from ._html import ShowsLayers
 from ._infinite import ProductsWith, infinite_layers, learn_in_dual
 from ._lstsq import check_non_negative, check_rcond, check_solver
 from ._metric import learn_by_metric
-from ._rows import Table
-from ._stream import LocalPasses, Passes
+from ._rows import Rows, Table
+from ._stream import LocalPasses, Passes, Streamed, on_device
 from ._threads import one_thread_if_narrow
 from .activations import Activation, Array, Function, resolve_activation, through_exp
 from .blocks import Blocks
-from .learner import Plan, learn
-from .network import Layer, Network
+from .learner import Plan, Report, learn
+from .network import Layer, Network, outputs, scores
 
 __all__ = ["AnyActivation", "KARNetwork"]
 
@@ -55,6 +58,7 @@ class KARNetwork(ShowsLayers, BaseEstimator):
         direct_links: bool = False,
         init: str | Sequence[ArrayLike] = "normal",
         random_state: Any = None,
+        device: str | None = None,
     ) -> None:
         self.hidden_layer_sizes = hidden_layer_sizes
         self.activation = activation
@@ -69,11 +73,18 @@ class KARNetwork(ShowsLayers, BaseEstimator):
         self.direct_links = direct_links
         self.init = init
         self.random_state = random_state
+        self.device = device
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.array_api_support = True
         return tags
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # What was kept before a parameter came has its default.
+        defaults = type(self)().get_params(deep=False)
+        super().__setstate__(state | {name: defaults[name] for name in defaults.keys() - state})
 
     def _plan(self, default_output: Activation | None) -> tuple[Plan, tuple[int, ...]]:
         """Return what the parameters ask for; `default_output` None stands for the hidden f.
@@ -205,16 +216,33 @@ class KARNetwork(ShowsLayers, BaseEstimator):
     ) -> None:
         for name in LEARNED:
             self.__dict__.pop(name, None)
+        rows = self._on_device(rows)
         widest = max(rows.n_features, *(max(layer.V.shape) for layer in drawn), 1)
         with one_thread_if_narrow(len(rows), len(rows) if plan.kernel else widest):
             if plan.kernel is not None:
-                network, self.layers_ = learn_in_dual(rows, plan, Y)
+                network, reports = learn_in_dual(rows, plan, Y)
             elif plan.hidden == "metric":
                 best = learn_by_metric(rows, plan, drawn, Y)
-                network, self.layers_, self.metric_ = best.network, best.reports, best.metric
+                network, reports, self.metric_ = best.network, best.reports, best.metric
                 self.feature_importances_ = np.diag(self.metric_) / len(self.metric_)
             else:
-                network, self.layers_ = learn(rows, plan, drawn, Y)
+                network, reports = learn(rows, plan, drawn, Y)
+        self._keep(network, reports, plan, getattr(rows, "X", None))
+
+    def _on_device(self, rows: Table) -> Table:
+        """Return the rows where they are to be learned from."""
+        device = check_device(self.device)
+        lives_elsewhere = isinstance(rows, Rows) and is_foreign(rows.X)
+        if device is None or lives_elsewhere or not isinstance(rows, Rows | Streamed):
+            return rows
+        return on_device(rows, device, partial(validation.checked_block, self._names()))
+
+    def _names(self) -> Any:
+        return getattr(self, "feature_names_in_", None)
+
+    def _keep(self, network: Network, reports: list[Report], plan: Plan, X: Any) -> None:
+        """Keep what was learned, as arrays of the kind that X is."""
+        self.layers_, self._learned_plan = reports, plan
         self.activations_ = list(plan.activations)
         self._direct_links, self._input_map = network.direct_links, network.input_map
         if isinstance(network.input_map, ProductsWith):
@@ -223,6 +251,14 @@ class KARNetwork(ShowsLayers, BaseEstimator):
         else:
             self.coefs_ = [layer.V for layer in network.layers]
             self.intercepts_ = [layer.w for layer in network.layers]
+        if not is_foreign(X):
+            self.layers_ = [replace(each, statistic=on_host(each.statistic)) for each in reports]
+        else:
+            for name in LEARNED:
+                if isinstance(value := self.__dict__.get(name), list):
+                    setattr(self, name, [like(X, each) for each in value])
+                elif value is not None:
+                    setattr(self, name, like(X, value))
 
     def _network(self) -> Network:
         if isinstance(self._input_map, ProductsWith):
@@ -232,6 +268,15 @@ class KARNetwork(ShowsLayers, BaseEstimator):
             layers = [Layer(*part) for part in parts]
         return Network(tuple(layers), self._direct_links, self._input_map)
 
-    def _inputs(self, X: Any) -> Any:
+    def _inputs(self, X: Any, method: str) -> Any:
         check_is_fitted(self)
-        return validation.check_inputs(self, X, reset=False)
+        X = validation.check_inputs(self, X, reset=False)
+        weights = self.dual_coef_ if hasattr(self, "dual_coef_") else self.coefs_[0]
+        validation.check_same_library(X, weights, f"{type(self).__name__}.{method}")
+        return X
+
+    def _scores(self, X: Any) -> Any:
+        return scores(self._network(), X, check_device(self.device))
+
+    def _outputs(self, X: Any) -> Any:
+        return outputs(self._network(), X, check_device(self.device))

@@ -49,6 +49,11 @@ class KARNetworkCV(ShowsLayers, BaseEstimator):
         tags.input_tags.sparse = True
         return tags
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # What was kept before a parameter came has its default.
+        defaults = type(self)().get_params(deep=False)
+        super().__setstate__(state | {name: defaults[name] for name in defaults.keys() - state})
+
     def _limits(self) -> Limits:
         seconds = np.inf
         if self.time_budget is not None:

@@ -5,12 +5,15 @@ All of them are SciPy's LAPACK and BLAS: NumPy's is another, and each waits for 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import blas, lapack
 from scipy.linalg import svd as scipy_svd
+
+from . import _array as arrays
 
 __all__ = [
     "EPS",
@@ -20,6 +23,7 @@ __all__ = [
     "back_substitute",
     "cholesky",
     "column_norms",
+    "largest",
     "largest_first",
     "moderate",
     "normal_solver",
@@ -44,14 +48,14 @@ ESTIMATE = 10.0
 
 @dataclass(frozen=True)
 class Normal:
-    """A Cholesky factor of normal equations ``K W = M``, and whether its solutions need no more."""
+    """The map from M to ``K^-1 M``, and whether its results need no refinement."""
 
-    L: Array
+    solve: Callable[[Array], Array]
     exact: bool
 
     def __call__(self, M: Array) -> Array:
         """Return ``K^-1 M``."""
-        return np.asarray(lapack.dpotrs(self.L, M)[0])
+        return self.solve(M)
 
 
 def normal_solver(K: Array, rcond: float) -> Normal | None:
@@ -59,28 +63,37 @@ def normal_solver(K: Array, rcond: float) -> Normal | None:
 
     Only the upper triangle of K is read; columns in one piece save a copy.
     """
-    L, reciprocal_condition = cholesky(K)
+    solve, reciprocal_condition = cholesky(K)
     if not reciprocal_condition >= max(TRUSTED, (ESTIMATE * rcond) ** 2):
         return None
-    return Normal(L, bool(reciprocal_condition >= EXACT / np.sqrt(len(K))))
+    return Normal(solve, bool(reciprocal_condition >= EXACT / np.sqrt(len(K))))
 
 
-def cholesky(K: Array) -> tuple[Array, float]:
-    """Return the factor of K by Cholesky and the reciprocal condition of K, 0 if there is none."""
+def cholesky(K: Array) -> tuple[Callable[[Array], Array], float]:
+    """Return the map from M to ``K^-1 M`` and the reciprocal condition of K, 0 if there is none."""
+    if not arrays.is_host(K):
+        return arrays.cholesky(K)
     if not K.size:
-        return K, 0.0
+        return (lambda M: M), 0.0
     L, info = lapack.dpotrf(K, clean=0)
-    if info != 0:
-        return L, 0.0
     # Of the upper triangle alone, the larger of both norms is at least half of that of K.
     norm = max(lapack.dlange("1", K), lapack.dlange("I", K))
-    return L, float(lapack.dpocon(L, norm)[0])
+    reciprocal_condition = float(lapack.dpocon(L, norm)[0]) if info == 0 else 0.0
+    return (lambda M: np.asarray(lapack.dpotrs(L, M)[0])), reciprocal_condition
 
 
-def moderate(*arrays: Array) -> bool:
+def moderate(*values: Array) -> bool:
     """Return whether all values may be squared and multiplied without under- or overflow."""
-    sizes = [np.abs(array).max(initial=0.0) for array in arrays]
+    sizes = [largest(each) for each in values]
     return all(size == 0.0 or 1.0 / MODERATE < size < MODERATE for size in sizes)
+
+
+def largest(A: Array) -> float:
+    """Return the largest of the absolute values; 0 if there are none."""
+    if arrays.is_host(A):
+        return float(np.abs(A).max(initial=0.0))
+    xp = arrays.namespace(A)
+    return float(xp.max(xp.abs(A))) if all(A.shape) else 0.0
 
 
 def svd(A: Array) -> tuple[Array, Array, Array]:

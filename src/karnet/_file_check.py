@@ -8,20 +8,20 @@ or allocated.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from math import prod
 from typing import IO, Any
 
 from numpy.lib import format as npy
 
-from ._file_names import ALLOWED, DATACLASSES, ESTIMATORS
+from ._file_names import ACTIVATION, ALLOWED, DATACLASSES
 from ._file_tree import KINDS, PROTOCOL, Node, resolved
 
 __all__ = ["RefusedError", "check_array", "check_tree"]
 
-# How many times as many nodes there may be if those referred to are counted again: skops goes
-# through them each time.
-EXPANSION = 100
+# How many times as many nodes there may be if those referred to are counted again, as skops goes
+# through them each time, and how many at all.
+EXPANSION, MOST = 100, 10**9
 # Longest header of an array.
 HEADER = 10_000
 KEYS = ("__loader__", "__module__", "__class__")
@@ -49,8 +49,7 @@ def check_tree(root: Any, files: set[str]) -> set[str]:
     if root.pop("protocol", None) != PROTOCOL:
         raise RefusedError("its tree is of another version")
     check = _Check()
-    if check.node(root) > EXPANSION * check.n_written:
-        raise RefusedError("its nodes refer to each other too often")
+    check.limit(check.node(root), EXPANSION * check.n_written)
     if root["__loader__"] != "ObjectNode":
         raise RefusedError("it holds no estimator")
     if check.files != files:
@@ -77,6 +76,7 @@ class _Check:
             node, size = self._complete[number]
         else:
             size = 1 + _WALKS[self._loader(node)](self, node)
+            self.limit(size, MOST)
             if number in self._complete:
                 raise RefusedError("two nodes have one id")
             if number:
@@ -84,6 +84,12 @@ class _Check:
         if node["__loader__"] not in loaders:
             raise RefusedError(f"a {node['__loader__']} is where it cannot be")
         return size
+
+    @staticmethod
+    def limit(size: int, most: int) -> None:
+        """Raise an error if there are too many nodes."""
+        if size > most:
+            raise RefusedError("its nodes refer to each other too often")
 
     def _loader(self, node: Node) -> str:
         loader, module, kind = (_expect(node.get(key), str, key) for key in KEYS)
@@ -114,8 +120,9 @@ class _Check:
 
     def _pairs(self, node: Node) -> int:
         kinds = _expect(node.get("key_types"), dict, "list of types")
-        if self._loader(kinds) != "ListNode":
-            raise RefusedError("the types of keys are no list")
+        # With a number skops could take another node in its place.
+        if self._loader(kinds) != "ListNode" or "__id__" in kinds:
+            raise RefusedError("the types of keys are no list of their own")
         size = sum(self.node(kind, ("TypeNode",)) for kind in _content(kinds, list))
         return 1 + size + sum(map(self.node, _content(node, dict).values()))
 
@@ -154,15 +161,15 @@ def _content(node: Node, kind: type) -> Any:
 
 
 def _check_keys(name: str, keys: set[str]) -> None:
-    """Check that what is ours has all that it needs."""
-    if name in ESTIMATORS:
-        complete = keys.issuperset(resolved(name)().get_params(deep=False))
-    elif name in DATACLASSES:
-        complete = keys == {field.name for field in fields(resolved(name))}
+    """Check that a dataclass of ours has all that it needs, and nothing that it does not know."""
+    if name in DATACLASSES:
+        known = fields(resolved(name))
+        needed = {each.name for each in known if each.default is MISSING}
+        complete = needed <= keys <= {each.name for each in known}
     else:
-        complete = not name.startswith("karnet.") or keys == {"name"}
+        complete = name != ACTIVATION or keys == {"name"}
     if not complete:
-        raise RefusedError(f"a {name} lacks a part")
+        raise RefusedError(f"a {name} lacks a part, or has one too many")
 
 
 def check_array(file: IO[bytes], size: int) -> None:

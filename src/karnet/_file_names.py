@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-__all__ = ["ALLOWED", "OURS", "SKRUB", "TRUSTED"]
+__all__ = [
+    "ACTIVATION",
+    "ALLOWED",
+    "DATACLASSES",
+    "ESTIMATORS",
+    "OURS",
+    "SKRUB",
+    "TIMES",
+    "TRUSTED",
+]
 
 # The minor version of skrub whose types are listed here; the extra `table` pins it.
 SKRUB = "0.11"
@@ -13,7 +22,8 @@ ESTIMATORS = (
     "karnet.selection.KARClassifierCV",
     "karnet.selection.KARRegressorCV",
 )
-# Dataclasses that fitted estimators hold. A file has their fields, and nothing else of them.
+# Dataclasses that fitted estimators hold. A file has their fields, and nothing else of them. One
+# that is added later needs a default, which it then has in files from before.
 DATACLASSES = (
     "karnet._infinite.InfiniteLayers",
     "karnet._infinite.ProductsWith",
@@ -22,18 +32,21 @@ DATACLASSES = (
     "karnet._statistics.Centre",
     "karnet._statistics.Gram",
     "karnet._statistics.Moments",
+    "karnet._statistics.Stack",
     "karnet._statistics.Triangle",
     "karnet._views.Indicators",
     "karnet._views.Ranks",
     "karnet._views.Standard",
     "karnet._views.Stretched",
+    "karnet.accumulate.Accumulator",
     "karnet.activations.ExpOf",
     "karnet.learner.Plan",
     "karnet.learner.Report",
     "karnet.loo.RidgePath",
 )
-# Activations are kept by name.
-OURS = frozenset((*ESTIMATORS, *DATACLASSES, "karnet.activations.Activation"))
+# These are kept by name.
+ACTIVATION = "karnet.activations.Activation"
+OURS = frozenset((*ESTIMATORS, *DATACLASSES, ACTIVATION))
 
 SKLEARN = (
     "sklearn.compose._column_transformer.ColumnTransformer",

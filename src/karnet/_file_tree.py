@@ -18,6 +18,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 from numpy.typing import NDArray
 
+from ._array import is_foreign, to_numpy
 from ._file_names import ALLOWED, DATACLASSES, TIMES
 
 __all__ = ["KINDS", "PROTOCOL", "Node", "Tree", "resolved"]
@@ -75,10 +76,12 @@ class Tree:
     def _made(self, value: Any, where: str) -> Node:
         if value is None or type(value) in (bool, int, float, str):
             return self._of("JsonNode", str, content=json.dumps(value))
-        if isinstance(value, np.ndarray | np.generic):
-            return self._array(value, where)
         if isinstance(value, type):
             return self._listed("TypeNode", value, where)
+        if isinstance(value, np.ndarray | np.generic):
+            return self._array(value, where)
+        if is_foreign(value):
+            return self._array(to_numpy(value), where)
         if callable(value) and hasattr(value, "__name__"):
             return self._listed("FunctionNode", value, where)
         return self._container(value, where) or self._object(value, where)

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from . import _array as arrays
 from ._rows import Table, dense
 from .activations import ACTIVATIONS, Activation, Array
 from .kernels import KERNELS
@@ -60,7 +61,7 @@ class ProductsWith:
 
     def __call__(self, X: Array) -> Array:
         """Return the products of the rows of X with those of Z."""
-        return self.kernel(X, self.Z)
+        return arrays.like(X, self.kernel(arrays.to_numpy(X), arrays.to_numpy(self.Z)))
 
 
 def infinite_layers(f: Activation, depth: int, init: Any, direct_links: bool) -> InfiniteLayers:
@@ -110,7 +111,7 @@ def learn_in_dual(table: Table, plan: Plan, Y: Array | None = None) -> Learned:
         One per layer, those of infinite width included.
     """
     assert plan.kernel is not None
-    rows = table.gathered()
+    rows = arrays.on_host(table.gathered())
     task = output_task(plan, Y)
     products = ProductsWith(plan.kernel, dense(rows.X).copy())
     K = products(products.Z)

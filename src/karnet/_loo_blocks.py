@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from . import _array as arrays
 from ._dense import EPS
 from ._rows import Table
 from ._statistics import SHORT, Centre, Stack, Sum, Triangle
@@ -64,9 +65,9 @@ class LeaveOneOut:
 
     def errors(self, A: Array, B: Array, weight: Array | None) -> Array:
         """Return by how much a refit without each row, of copies without one, misses the row."""
-        weights = np.ones(len(A)) if weight is None else weight
+        weights = np.ones(len(A)) if weight is None else arrays.to_numpy(weight)
         X, Y = self.centre.subtract(A, B, weight)
-        U = X @ self.to_left
+        U, Y = arrays.to_numpy(X @ arrays.like(X, self.to_left)), arrays.to_numpy(Y)
         beside = 1.0 - np.einsum("ij,ij->i", U, U)
         if self.centre.weight:
             beside -= weights / self.centre.weight
@@ -114,16 +115,17 @@ def loo_squared_error(
     if len(seen) * n <= IN_MEMORY:
         rows = seen.gathered()
         stack = rows.reduce(lambda A, y, _: Stack.of(A, right_hand_side(y), None, ones))
-        path = RidgePath.of(stack.A, stack.B, rows.weight, free)
-        return squared_error(in_goals(path.B), in_goals(path.loo(alpha)), rows.weight)
+        weight = None if rows.weight is None else arrays.to_numpy(rows.weight)
+        path = RidgePath.of(stack.A, stack.B, weight, free)
+        return squared_error(in_goals(path.B), in_goals(path.loo(alpha)), weight)
 
     def features(A: Array) -> Array:
-        return np.hstack([np.ones((len(A), 1)), A]) if ones else A
+        return arrays.joined([arrays.like(A, np.ones((len(A), 1))), A], axis=1) if ones else A
 
-    fit = LeaveOneOut.of(
-        seen.reduce(lambda A, y, w: Triangle.of(features(A), right_hand_side(y), w, free, True)),
-        alpha,
+    triangle = seen.reduce(
+        lambda A, y, w: Triangle.of(features(A), right_hand_side(y), w, free, True)
     )
+    fit = LeaveOneOut.of(arrays.on_host(triangle), alpha)
 
     def tally(A: Array, y: NDArray[Any], weight: Array | None) -> Sum:
         errors = in_goals(fit.errors(features(A), right_hand_side(y), weight))

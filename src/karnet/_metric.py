@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from . import _array as arrays
 from ._dense import EPS
 from ._loo_blocks import loo_squared_error
 from ._rows import Table
@@ -107,8 +108,8 @@ def metric_of(rows: Table, network: Network) -> Array | None:
     """
 
     def outer(X: Array, _: NDArray[Any], weight: Array | None) -> Sum:
-        M = np.zeros((X.shape[1], X.shape[1]))
-        root = 1.0 if weight is None else np.sqrt(weight)[:, None]
+        M = arrays.like(X, np.zeros((X.shape[1], X.shape[1])))
+        root = 1.0 if weight is None else arrays.namespace(weight).sqrt(weight)[:, None]
         for D in sensitivities(network, X):
             D = D * root
             M += D.T @ D
@@ -118,6 +119,7 @@ def metric_of(rows: Table, network: Network) -> Array | None:
     with np.errstate(over="ignore", invalid="ignore"):
         width = max(max(layer.V.shape) for layer in network.layers)
         M = rows.map(lambda X: X, width).reduce(outer, fine=True).value
+        M = arrays.to_numpy(M)
         trace = float(np.trace(M))
     if not np.isfinite(trace):
         names = sorted({layer.f.name for layer in network.layers[:-1]})
@@ -137,11 +139,12 @@ def sensitivities(network: Network, X: Array) -> Iterator[Array]:
         assert layer.f.derivative is not None
         slopes.append(layer.f.derivative(Z))
         A = layer.f(Z)
-    h = A.shape[1]
-    for weights in last.V.T:
-        D = np.broadcast_to(weights[:h], A.shape)
+    h, xp = A.shape[1], arrays.namespace(A)
+    for column in last.V.T:
+        weights = arrays.like(A, column)
+        D = xp.broadcast_to(weights[:h], A.shape)
         for layer, slope in zip(reversed(hidden), reversed(slopes), strict=True):
-            D = (slope * D) @ layer.V.T
+            D = (slope * D) @ arrays.like(D, layer.V.T)
         yield D + weights[h:] if network.direct_links else D
 
 

@@ -14,11 +14,21 @@ from typing import Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from . import _array as arrays
 from ._dense import EPS, MODERATE, cholesky, column_norms, moderate, triangular_rcond
-from ._rows import Statistic
+from ._rows import Statistic, power_of_2
 from ._statistics import SHORT, Centre, Gram, Moments, Stack, Sum, Triangle, centred
 
-__all__ = ["SUMMATION", "Observe", "Problem", "Reduce", "Sample", "centred_rows", "noise"]
+__all__ = [
+    "SUMMATION",
+    "Observe",
+    "Problem",
+    "Reduce",
+    "Sample",
+    "centred_rows",
+    "noise",
+    "unit_diagonal",
+]
 
 Array = NDArray[np.float64]
 S = TypeVar("S", bound=Statistic)
@@ -67,6 +77,8 @@ class Problem:
     rcond: float
     sample: Sample | None = None
     observe: Observe | None = None
+    quick: bool = False
+    known: Triangle | None = None
 
     @property
     def columns(self) -> int:
@@ -80,16 +92,21 @@ class Problem:
 
     @cached_property
     def triangle(self) -> Triangle:
-        """The short one, or that of all rows, by halves where rounding could be taken for rank."""
+        """That known before, the short one, or that of all rows.
+
+        By halves where rounding could be taken for rank.
+        """
+        if self.known is not None:
+            return self.known
         if self.short is not None:
             return self.short
         long = self.m > SHORT and self.rcond <= CLEAR
         if not (long and self.looks_singular):
-            triangle = self.reduce(partial(Triangle.of, bias=self.bias))
+            triangle = arrays.on_host(self.reduce(partial(Triangle.of, bias=self.bias)))
             R = triangle.R
             if not long or triangular_rcond(R / column_norms(R)) > CLEAR:
                 return triangle
-        return self.reduce(partial(Triangle.of, bias=self.bias, by_halves=True))
+        return arrays.on_host(self.reduce(partial(Triangle.of, bias=self.bias, by_halves=True)))
 
     @cached_property
     def stack(self) -> Stack:
@@ -99,13 +116,13 @@ class Problem:
     @cached_property
     def looks_singular(self) -> bool:
         """Whether normal equations of a sample of rows cannot be solved."""
-        if self.sample is None or self.m < TALL * self.n or self.n < MANY:
+        if self.sample is None or self.quick or self.m < TALL * self.n or self.n < MANY:
             return False
         step = self.m // (SAMPLE * self.n)
         gram = self.sample(step)(partial(Gram.of, bias=self.bias))
-        AA = step * gram.AA + self.alpha * np.eye(self.n)
-        scale = np.sqrt(np.diag(AA))
-        return bool(cholesky((AA / np.outer(scale, scale)).T)[1] < HOPELESS)
+        AA = arrays.add_to_diagonal(power_of_2(step) * gram.AA, self.alpha)
+        _, AA = unit_diagonal(AA)
+        return bool(cholesky(AA.T)[1] < HOPELESS)
 
 
 def _short_triangle(p: Problem) -> Triangle | None:
@@ -123,7 +140,7 @@ def _short_triangle(p: Problem) -> Triangle | None:
     Q = _row_space(A / sampled, SAMPLED * p.rcond)
     if Q is None:
         return None
-    moments = p.reduce(partial(Moments.of, bias=p.bias), fine=True)
+    moments = arrays.on_host(p.reduce(partial(Moments.of, bias=p.bias), fine=True))
     scale = np.sqrt(moments.squares)
     if not moderate(scale):
         return None
@@ -135,9 +152,9 @@ def _short_triangle(p: Problem) -> Triangle | None:
 
     def of_block(A: Array, B: Array, weight: Array | None) -> Triangle:
         A, B = moments.centre.subtract(A, B, weight)
-        return Triangle.of(A @ combine, B, None, bias=False)
+        return Triangle.of(A @ arrays.like(A, combine), B, None, bias=False)
 
-    triangle, k = p.reduce(of_block), Q.shape[1]
+    triangle, k = arrays.on_host(p.reduce(of_block)), Q.shape[1]
     R = triangle.R[:k, :k]
     beside = np.linalg.norm(triangle.R[:, k:], axis=0)
     lost = EPS * p.n if p.alpha else LOST * p.rcond  # a ridge cuts nothing off
@@ -187,4 +204,11 @@ def centred_rows(p: Problem) -> tuple[Array, Array, Centre]:
 def noise(p: Problem, centre: Centre) -> Array:
     """Return the norm up to which a centred column is rounding: it was constant before."""
     share = max(EPS * (p.columns + SUMMATION), CONSTANT * p.rcond)
-    return np.asarray(share * np.sqrt(centre.weight) * np.abs(centre.A))
+    return share * np.sqrt(centre.weight) * arrays.namespace(centre.A).abs(centre.A)
+
+
+def unit_diagonal(K: Array) -> tuple[Array, Array]:
+    """Return the roots of the diagonal of K, and K divided by them from both sides."""
+    xp = arrays.namespace(K)
+    scale = xp.sqrt(xp.linalg.diagonal(K))
+    return scale, K / (scale[:, None] * scale)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -14,6 +15,8 @@ from typing import Any, Protocol, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from . import _array as arrays
+from ._array import some_rows
 from ._threads import ONE_THREAD
 
 __all__ = [
@@ -36,6 +39,14 @@ Array = NDArray[np.float64]
 # enough for a core's own cache.
 BLOCK_SIZE = 2**22
 CHUNK_SIZE = 2**18
+# Numbers per block elsewhere, where starting to compute takes long; which part of the memory that
+# is free a block may be; and rows that are not halved any more if memory is short.
+DEVICE_BLOCK_SIZE = 2**30
+PART = 8
+LOWEST = 256
+# Numbers per block that is copied to a device, small enough for the first to be there soon, and
+# threads that copy: enough to be as fast as the way there.
+COPIED, COPYING = 2**27, 4
 
 
 class Statistic(Protocol):
@@ -75,6 +86,11 @@ class Table(Protocol):
         """The sum of the weights."""
         ...
 
+    @property
+    def quick(self) -> bool:
+        """Whether matrix products take little time beside everything else."""
+        ...
+
     def __len__(self) -> int: ...
 
     def map(self, change: Change, width: int, watch: Watch | None = None) -> Table:
@@ -94,15 +110,18 @@ class Table(Protocol):
         ...
 
 
-def block_slices(n_rows: int, width: int) -> list[slice]:
-    """Return slices that cut `n_rows` rows of `width` numbers into blocks of at most `BLOCK_SIZE`.
+def block_slices(n_rows: int, width: int, most: int | None = None) -> list[slice]:
+    """Return slices that cut `n_rows` rows of `width` numbers into blocks of `most` numbers.
 
-    They are even in number and height, for threads to share, unless that would make them low:
-    decompositions gain from a block only what it has more rows than columns.
+    If that is not given, it is `BLOCK_SIZE`, and they are even in number and height, for threads to
+    share, unless that would make them low: decompositions gain from a block only what it has more
+    rows than columns.
     """
     size = n_rows * width
     if size <= CHUNK_SIZE:
         return [slice(0, n_rows)]
+    if most is not None:
+        return _slices(slice(0, n_rows), max(most // width, LOWEST))
     highest = max(BLOCK_SIZE // width, 256)
     n_pairs = -(-n_rows // (2 * highest))
     even = -(-n_rows // (2 * n_pairs))
@@ -119,13 +138,15 @@ def _slices(rows: slice, step: int) -> list[slice]:
     return [slice(i, min(i + step, rows.stop)) for i in starts]
 
 
-def in_order(function: Callable[[T], U], items: Iterable[T]) -> Generator[U]:
-    """Yield the function of each item, computed on as many threads as BLAS may use.
+def in_order(
+    function: Callable[[T], U], items: Iterable[T], most: int | None = None
+) -> Generator[U]:
+    """Yield the function of each item, computed on as many threads as BLAS may use, or `most`.
 
     Elementwise functions use one thread, so blocks side by side are faster than threads in BLAS.
     Items that must be read first are read meanwhile.
     """
-    n = ONE_THREAD.allowed()
+    n = min(ONE_THREAD.allowed(), most or sys.maxsize)
     if isinstance(items, list) and (n == 1 or len(items) <= 1):
         yield from map(function, items)
         return
@@ -183,28 +204,47 @@ class Rows:
     @property
     def total(self) -> float:
         """The sum of the weights."""
-        return float(len(self) if self.weight is None else self.weight.sum())
+        if self.weight is None:
+            return float(len(self))
+        return float(arrays.namespace(self.weight).sum(self.weight))
+
+    @property
+    def quick(self) -> bool:
+        """Whether matrix products take little time beside everything else."""
+        return not self._here
+
+    @property
+    def _here(self) -> bool:
+        return arrays.is_host(self.X)
+
+    @property
+    def block_size(self) -> int:
+        """Numbers per block."""
+        if self._here:
+            return BLOCK_SIZE
+        return min(DEVICE_BLOCK_SIZE, arrays.free_numbers(self.X) // PART)
 
     def _blocks(self) -> list[slice]:
-        return block_slices(len(self), max(self.width, self.X.shape[1]))
+        most = None if self._here else self.block_size
+        return block_slices(len(self), max(self.width, self.X.shape[1]), most)
 
     def _read(self, rows: slice, room: Array | None) -> Block:
         """Return some rows, inputs changed, in `room` if that fits; all but these are read-only."""
         if self.change is None:
-            X = read_only(dense(self.X[rows]))
+            X = read_only(dense(some_rows(self.X, rows)))
         else:
             change = self.change if self.watch is None else partial(self.change, watch=self.watch)
             X = self._changed(change, rows, room)
         weight = None if self.weight is None else self.weight[rows]
-        return X, read_only(self.y[rows]), weight
+        return X, read_only(some_rows(self.y, rows)), weight
 
     def _changed(self, change: Change, rows: slice, room: Array | None) -> Array:
-        chunks = chunk_slices(rows, self.width)
+        chunks = chunk_slices(rows, self.width) if self._here else [rows]
         if len(chunks) == 1:
-            return np.asarray(change(read_only(dense(self.X[rows]))), dtype=np.float64)
+            return arrays.float64(change(read_only(dense(some_rows(self.X, rows)))))
         start, n_rows = rows.start, rows.stop - rows.start
         for chunk in chunks:
-            A = change(read_only(dense(self.X[chunk])))
+            A = change(read_only(dense(some_rows(self.X, chunk))))
             if room is None or room.shape[1] != A.shape[1] or len(room) < n_rows:
                 room = np.empty((n_rows, A.shape[1]))
             room[chunk.start - start : chunk.stop - start] = A
@@ -214,23 +254,24 @@ class Rows:
     def map(self, change: Change, width: int, watch: Watch | None = None) -> Rows:
         """Return these rows with inputs as they come out of `change`; of few rows, at once."""
         lazy = replace(self, change=change, width=width, watch=watch)
-        few = len(self) * max(width, self.X.shape[1]) <= BLOCK_SIZE
-        return lazy.gathered() if few else lazy
+        few = BLOCK_SIZE if self._here else arrays.free_numbers(self.X) // 4
+        return lazy.gathered() if len(self) * max(width, self.X.shape[1]) <= few else lazy
 
     def gathered(self) -> Rows:
         """Return these rows with inputs as they come out of their change."""
         if self.change is None:
             return self
+        if not self._here:  # joined blocks would be a copy of each
+            return Rows(self._read(slice(0, len(self)), None)[0], self.y, self.weight)
         with closing(in_order(lambda rows: self._read(rows, None)[0], self._blocks())) as parts:
-            first, *others = parts
-        X = np.concatenate([first, *others]) if others else first
-        return Rows(X, self.y, self.weight)
+            return Rows(arrays.joined(list(parts)), self.y, self.weight)
 
     def every(self, step: int) -> Rows:
         """Return every `step`-th of these rows, or the next smaller power of 2, unwatched."""
         step = power_of_2(step)
+        X, y = (some_rows(each, slice(None, None, step)) for each in (self.X, self.y))
         weight = None if self.weight is None else self.weight[::step]
-        return replace(self, X=self.X[::step], y=self.y[::step], weight=weight, watch=None)
+        return replace(self, X=X, y=y, weight=weight, watch=None)
 
     def reduce(self, statistic: Callable[[*Block], S], fine: bool = False) -> S:
         """Return the merged statistic of all blocks, or of chunks of them if `fine`.
@@ -239,8 +280,9 @@ class Rows:
         """
         if len(self) * max(self.width, self.X.shape[1]) <= CHUNK_SIZE:
             return statistic(*self._read(slice(0, len(self)), None))
-        rooms: list[Array] = []
-        of_block = partial(self.of_block, statistic, fine, rooms)
+        if not self._here:  # threads would only wait for each other
+            return merged(self._of_device_block(statistic, rows) for rows in self._blocks())
+        of_block = partial(self.of_block, statistic, fine, [])
         with closing(in_order(of_block, self._blocks())) as parts:
             return merged(parts)
 
@@ -248,6 +290,8 @@ class Rows:
         self, statistic: Callable[[*Block], S], fine: bool, rooms: list[Array], rows: slice
     ) -> S:
         """Return the statistic of a block of rows; it may come to lie in one of the rooms."""
+        if not self._here:
+            return self._of_device_block(statistic, rows)
         if fine:
             chunks = chunk_slices(rows, max(self.width, self.X.shape[1]))
             return merged(statistic(*self._read(chunk, None)) for chunk in chunks)
@@ -255,6 +299,17 @@ class Rows:
         found = statistic(*block)
         rooms.append(block[0])
         return found
+
+    def _of_device_block(self, statistic: Callable[[*Block], S], rows: slice) -> S:
+        """Return the statistic of a block of rows; of its halves, if memory runs out."""
+        try:
+            return statistic(*self._read(rows, None))
+        except Exception as error:
+            if rows.stop - rows.start <= LOWEST or not arrays.is_out_of_memory(error):
+                raise
+        middle = (rows.start + rows.stop) // 2
+        halves = slice(rows.start, middle), slice(middle, rows.stop)
+        return merged(self._of_device_block(statistic, half) for half in halves)
 
 
 def merged(parts: Iterable[S]) -> S:
@@ -277,7 +332,9 @@ def power_of_2(step: int) -> int:
 
 
 def read_only(array: NDArray[Any]) -> NDArray[Any]:
-    """Return a view that cannot be written to."""
+    """Return a view that cannot be written to; arrays of other libraries never are."""
+    if not arrays.is_host(array):
+        return array
     view = array.view()
     view.flags.writeable = False
     return view
@@ -288,4 +345,6 @@ def dense(X: Any) -> Array:
 
     Matrix products round differently on columns in one piece; results must not depend on that.
     """
+    if not arrays.is_host(X):
+        return arrays.float64(X)
     return np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float64, order="C")

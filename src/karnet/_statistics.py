@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from math import sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
+
+from . import _array as arrays
 
 __all__ = [
     "SHORT",
@@ -29,6 +32,9 @@ SHORT = 256
 PER_COLUMN = 5
 # Columns that LAPACK works on at a time, at most.
 BLOCKED = 64
+# Squared means, as multiples of the variance, up to which products about zero keep their digits.
+# Rows that tell which means are farther.
+NEAR, HEAD = 100.0, 1024
 # Rows up to which the pattern of a triangle is kept: to make it takes longer than to use it.
 SMALL = 32
 
@@ -76,9 +82,10 @@ class Stack:
     @classmethod
     def of(cls, A: Array, B: Array, weight: Array | None, bias: bool) -> Stack:
         """Return the statistic of one block of rows."""
+        A, B = arrays.to_numpy(A), arrays.to_numpy(B)
         if bias:
-            A = np.hstack([np.ones((len(A), 1)), A])
-        A, B = _weighted(A, B, weight)
+            A = np.hstack([np.ones((A.shape[0], 1)), A])
+        A, B = _weighted(A, B, None if weight is None else arrays.to_numpy(weight))
         return cls((_kept(A),), (_kept(B),))
 
     def merge(self, other: Stack, /) -> Stack:
@@ -123,11 +130,27 @@ class Centre:
         moved = _sum_and_rounding(self.mean, self.low + share * self._to(other))
         return Centre(weight, *moved, self.n)
 
+    def without(self, other: Centre, /) -> Centre:
+        """Return the statistic of which this is the merger with the other."""
+        weight = self.weight - other.weight
+        share = other.weight / weight if weight else 0.0
+        moved = _sum_and_rounding(self.mean, self.low - share * self._to(other))
+        return Centre(weight, *moved, self.n)
+
     def step(self, other: Centre) -> Array:
         """Return the row [a, b] that products about the common mean have and those apart lack."""
         weight = self.weight + other.weight
         between = self.weight * (other.weight / weight) if weight else 0.0
-        return np.asarray(np.sqrt(between) * self._to(other))
+        return sqrt(between) * self._to(other)
+
+    def near(self, scale: Array) -> bool:
+        """Return whether means may be taken off products: they lie elsewhere, and near zero.
+
+        `scale` is the norm of each centred column.
+        """
+        if arrays.is_host(scale) or not self.weight:
+            return False
+        return bool(arrays.namespace(scale).all(self.weight * self.A**2 <= NEAR * scale**2))
 
     def subtract(self, A: Array, B: Array, weight: Array | None) -> tuple[Array, Array]:
         """Return the rows less their means, times the roots of their weights.
@@ -135,9 +158,10 @@ class Centre:
         What may be overwritten is.
         """
         if self.weight:
-            A, B = _less(A, self.A), _less(B, self.B)
-            A -= self.low[: self.n]
-            B -= self.low[self.n :]
+            mean, low = arrays.like(A, self.mean), arrays.like(A, self.low)
+            A, B = _less(A, mean[: self.n]), _less(B, mean[self.n :])
+            A -= low[: self.n]
+            B -= low[self.n :]
         return _weighted(A, B, weight)
 
 
@@ -148,13 +172,14 @@ def centred(A: Array, B: Array, weight: Array | None, bias: bool) -> tuple[Centr
     """
     n = A.shape[1]
     if not bias:
-        zeros = np.zeros(n + B.shape[1])
+        zeros = arrays.like(A, np.zeros(n + B.shape[1]))
         return Centre(0.0, zeros, zeros, n), *_weighted(A, B, weight)
-    total = float(len(A) if weight is None else weight.sum())
+    total = float(A.shape[0] if weight is None else arrays.namespace(weight).sum(weight))
 
     def means() -> Array:
-        sums = [M.sum(axis=0) if weight is None else weight @ M for M in (A, B)]
-        return np.asarray(np.concatenate(sums) / total)
+        xp = arrays.namespace(A)
+        sums = [xp.sum(M, axis=0) if weight is None else weight @ M for M in (A, B)]
+        return xp.concat(sums) / total
 
     mean = means()
     A, B = _less(A, mean[:n]), _less(B, mean[n:])
@@ -165,13 +190,15 @@ def centred(A: Array, B: Array, weight: Array | None, bias: bool) -> tuple[Centr
 
 
 def _less(A: Array, row: Array) -> Array:
+    if not arrays.is_host(A):
+        return A - row
     return np.subtract(A, row, out=A if A.flags.writeable else None)
 
 
 def _weighted(A: Array, B: Array, weight: Array | None) -> tuple[Array, Array]:
     if weight is None:
         return A, B
-    root = np.sqrt(weight)[:, None]
+    root = arrays.namespace(weight).sqrt(weight)[:, None]
     return A * root, B * root
 
 
@@ -191,7 +218,7 @@ class Moments:
     def of(cls, A: Array, B: Array, weight: Array | None, bias: bool) -> Moments:
         """Return the statistic of one block of rows."""
         centre, A, _ = centred(A, B, weight, bias)
-        return cls(centre, np.einsum("ij,ij->j", A, A))
+        return cls(centre, arrays.column_squares(A))
 
     def merge(self, other: Moments, /) -> Moments:
         """Return the statistic of both blocks of rows."""
@@ -204,27 +231,78 @@ class Moments:
 class Gram:
     """The products A'A and A'B about the means.
 
-    Fast, but it squares the condition number of A.
+    Fast, but it squares the condition number of A. On a device that is slow in float64 the first
+    product is in single precision, unless care is asked for: refinement does the rest.
     """
 
     centre: Centre
     AA: Array
     AB: Array
+    single: bool = False
 
     @classmethod
-    def of(cls, A: Array, B: Array, weight: Array | None, bias: bool) -> Gram:
+    def of(
+        cls, A: Array, B: Array, weight: Array | None, bias: bool, careful: bool = False
+    ) -> Gram:
         """Return the statistic of one block of rows."""
+        if not careful and arrays.slow_in_float64(A):
+            centre, A, B = centred(A, B, weight, bias)
+            return cls(centre, arrays.single_product(A), A.T @ B, True)
+        if bias and not arrays.is_host(A):
+            found = cls._of_products(A, B, weight)
+            if found is not None:
+                return found
         centre, A, B = centred(A, B, weight, bias)
-        return cls(centre, A.T @ A, A.T @ B)
+        return cls(centre, arrays.symmetric_product(A), A.T @ B)
+
+    @classmethod
+    def _of_products(cls, A: Array, B: Array, weight: Array | None) -> Gram | None:
+        """Return the statistic from products about zero, or None if that loses digits.
+
+        Where the matrix product is as fast as memory, to subtract means first takes long.
+        """
+        xp, n = arrays.namespace(A), A.shape[1]
+        total = float(A.shape[0] if weight is None else xp.sum(weight))
+        shift = _far_mean(A)
+        A = A if shift is None else A - shift
+        right = arrays.joined([B, arrays.full(A, (A.shape[0], 1), 1.0)], axis=1)
+        A, right = _weighted(A, right, weight)
+        AA, products = arrays.symmetric_product(A), A.T @ right
+        mean, mean_B = products[:, -1] / total, right[:, -1] @ right[:, :-1] / total
+        AA -= total * (mean[:, None] * mean)
+        if not bool(xp.all(NEAR * xp.linalg.diagonal(AA) >= total * mean**2)):
+            return None
+        AB = products[:, :-1] - total * (mean[:, None] * mean_B)
+        means = arrays.joined([mean if shift is None else mean + shift, mean_B])
+        return cls(Centre(total, means, xp.zeros_like(means), n), AA, AB)
 
     def merge(self, other: Gram, /) -> Gram:
         """Return the statistic of both blocks of rows."""
         step = self.centre.step(other.centre)
         a, b = step[: self.centre.n], step[self.centre.n :]
         AA, AB = self.AA + other.AA, self.AB + other.AB
-        AA += np.outer(a, a)
-        AB += np.outer(a, b)
-        return Gram(self.centre.merge(other.centre), AA, AB)
+        AA += a[:, None] * a
+        AB += a[:, None] * b
+        return Gram(self.centre.merge(other.centre), AA, AB, self.single)
+
+    def without(self, other: Gram, /) -> Gram:
+        """Return the statistic of which this is the merger with the other."""
+        rest = self.centre.without(other.centre)
+        step = rest.step(other.centre)
+        a, b = step[: rest.n], step[rest.n :]
+        AA, AB = self.AA - other.AA, self.AB - other.AB
+        AA -= np.outer(a, a)
+        AB -= np.outer(a, b)
+        return Gram(rest, AA, AB)
+
+
+def _far_mean(A: Array) -> Array | None:
+    """Return the means of the first rows if one is far from zero beside what its column varies."""
+    xp = arrays.namespace(A)
+    some = arrays.some_rows(A, slice(0, min(HEAD, A.shape[0])))
+    mean = xp.mean(some, axis=0)
+    far = xp.any(mean**2 > 0.5 * NEAR * xp.mean((some - mean) ** 2, axis=0))
+    return mean if bool(far) else None
 
 
 @dataclass(frozen=True)
@@ -248,10 +326,16 @@ class Triangle:
         Rounding in sums over many rows is taken for rank where columns depend on each other; by
         halves it stays below that. Elsewhere one long decomposition is faster, and closer.
         """
-        if by_halves and len(A) > max(SHORT, PER_COLUMN * A.shape[1]):
-            middle = len(A) // 2
+        if by_halves and A.shape[0] > max(SHORT, PER_COLUMN * A.shape[1]):
+            middle = A.shape[0] // 2
             first, second = (
-                cls.of(A[half], B[half], None if weight is None else weight[half], bias, by_halves)
+                cls.of(
+                    arrays.some_rows(A, half),
+                    arrays.some_rows(B, half),
+                    None if weight is None else weight[half],
+                    bias,
+                    by_halves,
+                )
                 for half in (slice(middle), slice(middle, None))
             )
             return first.merge(second)
@@ -262,7 +346,10 @@ class Triangle:
         """Return the statistic of both blocks of rows."""
         step = self.centre.step(other.centre)
         a, b = step[: self.centre.n], step[self.centre.n :]
-        both = triangular(np.vstack([self.R, other.R, a]), np.vstack([self.Z, other.Z, b]))
+        both = triangular(
+            arrays.joined([self.R, other.R, a[None, :]]),
+            arrays.joined([self.Z, other.Z, b[None, :]]),
+        )
         return Triangle(self.centre.merge(other.centre), *both)
 
 
@@ -276,6 +363,8 @@ def triangular(A: Array, B: Array) -> tuple[Array, Array]:
     k = min(A.shape)
     if not k:
         return np.empty((0, A.shape[1])), np.empty((0, B.shape[1]))
+    if not arrays.is_host(A):
+        return arrays.qr(A, B)
     QR, tau, _, _ = lapack.dgeqrf(A, lwork=BLOCKED * A.shape[1])
     R = np.where(_upper(k, A.shape[1]), QR[:k], 0.0) if k <= SMALL else np.triu(QR[:k])
     if not B.size:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
 from typing import Any, Generic, Protocol, TypeVar
@@ -16,8 +16,12 @@ from typing import Any, Generic, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from . import _array as arrays
 from ._rows import (
     BLOCK_SIZE,
+    COPIED,
+    COPYING,
+    LOWEST,
     Change,
     Rows,
     Statistic,
@@ -29,7 +33,18 @@ from ._rows import (
     power_of_2,
 )
 
-__all__ = ["Joined", "LocalPasses", "Passes", "Prepare", "Raw", "Sample", "Streamed", "regrouped"]
+__all__ = [
+    "DevicePasses",
+    "Joined",
+    "LocalPasses",
+    "Passes",
+    "Prepare",
+    "Raw",
+    "Sample",
+    "Streamed",
+    "on_device",
+    "regrouped",
+]
 
 Array = NDArray[np.float64]
 S = TypeVar("S", bound=Statistic)
@@ -37,12 +52,24 @@ S = TypeVar("S", bound=Statistic)
 Raw = tuple[Any, Any, Any]
 Prepare = Callable[[Any, Any, Any], tuple[Any, NDArray[Any], Array | None]]
 
+# How much more room than they need there must be for rows to be kept on a device.
+AMPLE = 8
 # Numbers in a sample, and rows it has at least if there are as many.
 SAMPLE_SIZE, SAMPLE_ROWS = 2**22, 512
 
 
 class Passes(Protocol):
     """A way to go through all blocks of a data set."""
+
+    @property
+    def block_size(self) -> int | None:
+        """Numbers per block that would be best; None as in memory."""
+        ...
+
+    @property
+    def device(self) -> str | None:
+        """Where rows are copied to; None if they stay."""
+        ...
 
     @property
     def names(self) -> tuple[str, ...] | None:
@@ -71,15 +98,97 @@ class LocalPasses:
 
     blocks: Iterable[Raw]
     names: tuple[str, ...] | None = None
+    block_size: int | None = None
+    device: str | None = None
 
     def reduce(self, of_block: Callable[[Any, Any, Any], S], heights: Iterable[int]) -> S:
         """Return what `of_block` gives for all blocks, merged, cut and joined to the heights."""
         pieces = regrouped(self.blocks, heights)
         with closing(in_order(lambda piece: of_block(*piece), pieces)) as parts:
-            first = next(parts, None)
-            if first is None:
-                raise ValueError("the blocks hold no rows.")
-            return merged(chain([first], parts))
+            return _merged_some(parts)
+
+
+@dataclass(frozen=True)
+class DevicePasses:
+    """Passes over blocks that are copied to a device, the next ones while one is worked on.
+
+    Attributes
+    ----------
+    blocks : iterable
+        As in `LocalPasses`.
+    prepare : callable
+        What a block goes through before it is copied.
+    device : str
+        Where to.
+    size : int
+        How many numbers the inputs are in all.
+    kept : list
+        The blocks as they lie there, from the first pass on, if there is ample room for all.
+    lessons : list
+        An entry for each time that memory ran out: blocks are halved as often, and none is kept.
+    """
+
+    blocks: Iterable[Raw]
+    prepare: Prepare
+    device: str
+    size: int
+    names: tuple[str, ...] | None = None
+    block_size: int | None = COPIED
+    kept: list[Raw] = field(default_factory=list)
+    lessons: list[str] = field(default_factory=list)
+
+    def reduce(self, of_block: Callable[[Any, Any, Any], S], heights: Iterable[int]) -> S:
+        """Return what `of_block` gives for all blocks, merged, cut and joined to the heights."""
+        wanted = list(heights)
+        while True:
+            parts = 2 ** len(self.lessons)
+            lower = [-(-height // parts) for height in wanted for _ in range(parts)]
+            try:
+                return self._pass(of_block, lower)
+            except Exception as error:
+                if not arrays.is_out_of_memory(error) or max(lower) <= LOWEST:
+                    raise
+                self.lessons.append(str(error))
+            self.kept.clear()
+
+    def _pass(self, of_block: Callable[[Any, Any, Any], S], heights: list[int]) -> S:
+        if self.kept:
+            return _merged_some(of_block(*block) for block in self.kept)
+        seen: list[Raw] = []
+        pieces = regrouped(self.blocks, heights)
+        with closing(in_order(self._copy, pieces, COPYING)) as blocks:
+            total = _merged_some(of_block(*block) for block in self._seen(blocks, seen))
+        self.kept.extend(seen)
+        return total
+
+    def _seen(self, blocks: Iterable[Raw], seen: list[Raw]) -> Iterator[Raw]:
+        """Yield the blocks, and keep them if the first one lies where there is ample room."""
+        ample = None
+        for block in blocks:
+            if ample is None:
+                ample = self.size <= arrays.free_numbers(block[0]) // AMPLE and not self.lessons
+            if ample:
+                seen.append(block)
+            yield block
+
+    def _copy(self, piece: Raw) -> Raw:
+        return copied(self.prepare(*piece), self.device)
+
+
+def copied(block: Raw, device: str) -> Raw:
+    """Return the arrays of a block as they lie on a device."""
+    X, y, weight = block
+    X = X.toarray() if hasattr(X, "toarray") else X
+    X, y = arrays.upload(X, device), arrays.upload(y, device)
+    return X, y, None if weight is None else arrays.upload(weight, device)
+
+
+def _merged_some(parts: Iterable[S]) -> S:
+    parts = iter(parts)
+    first = next(parts, None)
+    if first is None:
+        raise ValueError("the blocks hold no rows.")
+    return merged(chain([first], parts))
 
 
 def regrouped(blocks: Iterable[Raw], heights: Iterable[int]) -> Iterator[Raw]:
@@ -106,7 +215,9 @@ def _cut(block: Raw, start: int, stop: int) -> Raw:
     X, y, weight = block
     if start == 0 and stop == X.shape[0]:
         return block
-    return X[start:stop], y[start:stop], None if weight is None else weight[start:stop]
+    rows = slice(start, stop)
+    weight = None if weight is None else weight[rows]
+    return arrays.some_rows(X, rows), arrays.some_rows(y, rows), weight
 
 
 def _joined(blocks: list[Raw]) -> Raw:
@@ -115,11 +226,12 @@ def _joined(blocks: list[Raw]) -> Raw:
     X, y, weight = zip(*blocks, strict=True)
     weighted = any(part is not None for part in weight)
     weights = [
-        np.ones(len(labels)) if part is None else part
+        arrays.like(labels, np.ones(len(labels))) if part is None else part
         for part, labels in zip(weight, y, strict=True)
     ]
-    inputs = np.concatenate([dense(part) if hasattr(part, "toarray") else part for part in X])
-    return inputs, np.concatenate(y), np.concatenate(weights) if weighted else None
+    inputs = [dense(part) if hasattr(part, "toarray") else part for part in X]
+    targets, joined = list(y), arrays.joined
+    return joined(inputs), joined(targets), joined(weights) if weighted else None
 
 
 @dataclass(frozen=True)
@@ -164,6 +276,8 @@ class Joined:
     @classmethod
     def of(cls, X: Array, y: NDArray[Any], weight: Array | None) -> Joined:
         """Keep some rows."""
+        if not arrays.is_host(X):
+            return cls(((X, y, weight),))
         return cls(((np.array(X), np.array(y), weight),))
 
     def merge(self, other: Joined, /) -> Joined:
@@ -205,6 +319,11 @@ class Streamed:
     def __len__(self) -> int:
         return self.n_rows
 
+    @property
+    def quick(self) -> bool:
+        """Whether matrix products take little time beside everything else."""
+        return self.passes.device is not None
+
     def map(self, change: Change, width: int, watch: Watch | None = None) -> Streamed | Rows:
         """Return these rows with inputs as they come out of `change`; of few rows, at once."""
         lazy = replace(self, change=change, width=width, watch=watch)
@@ -218,10 +337,13 @@ class Streamed:
     def every(self, step: int) -> Rows:
         """Return about every `step`-th of these rows, unwatched; of the sample, if it has them."""
         if self.sample.step <= power_of_2(step):
-            return replace(self.sample.every(step).rows, change=self.change, width=self.width)
+            some = self.sample.every(step).rows
+            if self.passes.device is not None:
+                some = Rows(*copied((some.X, some.y, some.weight), self.passes.device))
+            return replace(some, change=self.change, width=self.width)
         prepare = partial(_every, self.prepare, power_of_2(step))
-        some = replace(self, prepare=prepare, change=None, watch=None)
-        parts = some._pass(Joined.of, False).statistic.parts
+        thinned = replace(self, prepare=prepare, change=None, watch=None)
+        parts = thinned._pass(Joined.of, False).statistic.parts
         return Rows(*_joined(list(parts)), change=self.change, width=self.width)
 
     def reduce(
@@ -247,7 +369,8 @@ class Streamed:
             statistic,
             fine,
         )
-        blocks = block_slices(len(self), max(self.width, self.n_features))
+        width = max(self.width, self.n_features)
+        blocks = block_slices(len(self), width, self.passes.block_size)
         return self.passes.reduce(of_block, (rows.stop - rows.start for rows in blocks))
 
 
@@ -267,11 +390,37 @@ class _Part(Generic[S]):
 
     def merge(self, other: _Part[S], /) -> _Part[S]:
         watch = [*self.watch, *other.watch]
-        watch = [np.sum(watch, axis=0)] if watch else []
+        watch = [sum(watch[1:], watch[0])] if watch else []
         n_rows = self.n_rows + other.n_rows
         if self.found is None or other.found is None:
             return _Part(other.found if self.found is None else self.found, n_rows, watch)
         return _Part(self.found.merge(other.found), n_rows, watch)
+
+
+def on_device(table: Rows | Streamed, device: str, check: Prepare) -> Streamed:
+    """Return the rows of a table as they are copied, block by block, to a device.
+
+    Rows in memory go through `check` on the way.
+    """
+    if isinstance(table, Rows):
+        step = 1
+        while len(table) * table.n_features > step * SAMPLE_SIZE:
+            step *= 2
+        sample = Sample(table.every(step), step)
+        blocks: Iterable[Raw] = [(table.X, table.y, table.weight)]
+        prepare = check
+        names = None
+    else:
+        assert isinstance(table.passes, LocalPasses)
+        blocks, prepare, names = table.passes.blocks, table.prepare, table.passes.names
+        sample = table.sample
+    passes = DevicePasses(blocks, prepare, device, len(table) * table.n_features, names)
+    size = len(table), table.n_features, table.n_targets, table.total
+    return Streamed(passes, _as_it_is, *size, sample)
+
+
+def _as_it_is(X: Any, y: Any, weight: Any) -> tuple[Any, NDArray[Any], Array | None]:
+    return X, y, weight
 
 
 def _of_block(
@@ -286,7 +435,8 @@ def _of_block(
     rows = rows_of(*prepare(*raw), watch=watch if watched else None)
     if not len(rows):
         return _Part(None, 0, [])
-    if len(rows) * max(rows.width, rows.n_features) > BLOCK_SIZE:
+    most = BLOCK_SIZE if arrays.is_host(rows.X) else 2 * COPIED
+    if len(rows) * max(rows.width, rows.n_features) > most:
         found = rows.reduce(statistic, fine)
     else:
         found = rows.of_block(statistic, fine, [], slice(0, len(rows)))

@@ -9,10 +9,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn import get_config
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
+from . import _array as arrays
 from ._rows import block_slices
 from .activations import ACTIVATIONS, Activation, Array
 
@@ -30,8 +32,11 @@ __all__ = [
     "check_positive",
     "check_positive_integer",
     "check_real_targets",
+    "check_rows",
+    "check_same_library",
     "check_sizes",
     "check_weight",
+    "checked_block",
     "infinite_depth",
     "plain_inputs",
     "refuse_infinite",
@@ -56,28 +61,69 @@ def unchanged_on_failure(estimator: object) -> Iterator[None]:
         raise
 
 
-def check_inputs(estimator: Any, X: Any, *, reset: bool) -> Any:
-    """Return X as a float array or CSR matrix of finite numbers, feature names checked."""
+def check_inputs(estimator: Any, X: Any, *, reset: bool, finite: bool = True) -> Any:
+    """Return X as a float array or CSR matrix of finite numbers, feature names checked.
+
+    Whether numbers are finite need not be found out if they are checked later.
+    """
     try:
         checked = validate_data(
             estimator,
             X,
             reset=reset,
             accept_sparse="csr",
-            dtype=[np.float64, np.float32],
+            dtype=_floats(X),
             ensure_all_finite=False,
         )
     except (TypeError, ValueError) as error:
         raise type(error)(_one_sentence(X, error)) from error
-    refuse_infinite(checked, getattr(estimator, "feature_names_in_", None))
+    if finite or arrays.is_foreign(checked):
+        refuse_infinite(checked, getattr(estimator, "feature_names_in_", None))
     return checked
+
+
+def checked_block(names: Any, X: Any, y: Any, weight: Any) -> tuple[Any, Any, Any]:
+    """Return a block of rows whose inputs are finite."""
+    refuse_infinite(X, names)
+    return X, y, weight
+
+
+def _floats(X: Any) -> list[Any]:
+    """Return the types of numbers that X may hold."""
+    if not arrays.is_foreign(X) or not get_config()["array_api_dispatch"]:
+        return [np.float64, np.float32]
+    xp = arrays.namespace(X)
+    return [xp.float64, xp.float32]
+
+
+def check_same_library(X: Any, weights: Any, method: str) -> None:
+    """Raise an error if X is of another library, or on another device, than what was learned."""
+    if not get_config()["array_api_dispatch"]:
+        return
+    kinds = [(type(each), arrays.device_of(each)) for each in (X, weights)]
+    if (arrays.is_foreign(X) or arrays.is_foreign(weights)) and kinds[0] != kinds[1]:
+        raise ValueError(
+            f"X of {method}() must use the same namespace and the same device as the X of fit(), "
+            f"but is a {kinds[0][0].__name__} on {kinds[0][1]} instead of a "
+            f"{kinds[1][0].__name__} on {kinds[1][1]}."
+        )
 
 
 def refuse_infinite(X: Any, names: Any) -> None:
     """Raise an error that names the column if there is NaN or infinity in X."""
+    if arrays.is_foreign(X):
+        xp = arrays.namespace(X)
+        # A finite sum has finite terms, and takes no room.
+        if not bool(xp.isfinite(xp.sum(X))) and not bool(xp.all(xp.isfinite(X))):
+            _say_where_infinite(arrays.to_numpy(X), names)
+        return
     for rows in block_slices(*X.shape):
         block = X[rows]
-        if not np.isfinite(block.data if hasattr(block, "tocoo") else block).all():
+        values = block.data if hasattr(block, "tocoo") else block
+        with np.errstate(over="ignore", invalid="ignore"):
+            # A finite sum has finite terms, and takes no room.
+            fine = np.isfinite(np.sum(values)) or np.isfinite(values).all()
+        if not fine:
             _say_where_infinite(block, names)
 
 
@@ -136,13 +182,14 @@ def _say_where_infinite(block: Any, names: Any) -> None:
 def check_real_targets(y: Any, n_rows: int) -> Array:
     """Return y as a finite float64 array with one or two dimensions and as many rows as X."""
     _refuse_no_targets(y)
+    y = arrays.to_numpy(y) if arrays.is_foreign(y) else y
     try:
         y = check_array(y, ensure_2d=False, dtype=np.float64, ensure_all_finite=False)
     except (TypeError, ValueError) as error:
         raise ValueError(
             "y must hold real numbers, one row per sample and one column per output."
         ) from error
-    _check_rows(y, n_rows)
+    check_rows(y, n_rows)
     _refuse_infinite_targets(y)
     if np.abs(y).max() > LARGEST_TARGET:
         raise ValueError("y holds values too large to be squared: give it in another unit.")
@@ -152,15 +199,17 @@ def check_real_targets(y: Any, n_rows: int) -> Array:
 def check_labels(targets: Any, n_rows: int) -> NDArray[Any]:
     """Return the targets as one label per row, of any type that can be sorted."""
     _refuse_no_targets(targets)
+    targets = arrays.to_numpy(targets) if arrays.is_foreign(targets) else targets
     y: NDArray[Any] = np.asarray(column_or_1d(targets, warn=True))
-    _check_rows(y, n_rows)
+    check_rows(y, n_rows)
     _refuse_infinite_targets(y)
     if y.dtype == object and any(label is None or label != label for label in y):
         raise ValueError("y holds missing labels (None or NaN): leave out rows without a class.")
     if y.dtype.kind in "fc":
         check_classification_targets(y)
     try:
-        np.unique(y)
+        if y.dtype == object:
+            np.unique(y)
     except TypeError as error:
         raise ValueError(
             f"y holds labels that cannot be sorted ({error}): give all of them one type."
@@ -173,9 +222,10 @@ def _refuse_no_targets(y: Any) -> None:
         raise ValueError("fit requires y to be passed, but the target y is None.")
 
 
-def _check_rows(y: NDArray[Any], n_rows: int) -> None:
-    if len(y) != n_rows:
-        raise ValueError(f"y must have as many rows as X, {n_rows}, but has {len(y)}.")
+def check_rows(y: Any, n_rows: int) -> None:
+    """Raise an error if y has not as many rows as X."""
+    if y.shape[0] != n_rows:
+        raise ValueError(f"y must have as many rows as X, {n_rows}, but has {y.shape[0]}.")
 
 
 def _refuse_infinite_targets(y: NDArray[Any]) -> None:
@@ -187,6 +237,8 @@ def check_weight(sample_weight: Any, n_rows: int, some_positive: bool = True) ->
     """Return weights as a float64 array of non-negative numbers that are not all 0."""
     if sample_weight is None:
         return None
+    if arrays.is_foreign(sample_weight):
+        sample_weight = arrays.to_numpy(sample_weight)
     weight = as_real_array("sample_weight", sample_weight)
     if weight.ndim == 0:
         weight = np.full(n_rows, weight)
@@ -207,7 +259,7 @@ def without_zeros(
     if weight is None or weight.all():
         return X, y, weight
     kept = weight > 0.0
-    return X[kept], y[kept], weight[kept]
+    return X[arrays.like(X, kept)], y[kept], weight[kept]
 
 
 def as_real_array(name: str, values: Any) -> Array:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from math import isfinite
+from math import isfinite, pi, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import erf, expit, log_expit
+
+from ._array import erf, expit, is_host, log_expit, log_odds, namespace
 
 __all__ = ["ACTIVATIONS", "Activation", "by_name", "resolve_activation"]
 
@@ -93,7 +94,10 @@ class Activation:
         return self._finite(self.inverse(self.inside(y, self.margin)), "inverse")
 
     def _finite(self, values: Array, what: str) -> Array:
-        if ACTIVATIONS.get(self.name) != self and not np.isfinite(values).all():
+        if ACTIVATIONS.get(self.name) == self:
+            return values
+        xp = namespace(values)
+        if not bool(xp.all(xp.isfinite(values))):
             raise ValueError(
                 f"the {what} of activation {self.name!r} gives NaN or infinity: it must be finite "
                 "for all numbers, or the Activation must name the interval it is defined on."
@@ -105,7 +109,12 @@ class Activation:
         low, high = self.codomain
         if not np.isfinite(low) and not np.isfinite(high):
             return y
-        return np.clip(y, low + margin, high - margin)
+        return namespace(y).clip(y, low + margin, high - margin)
+
+    @property
+    def has_edges(self) -> bool:
+        """Whether there are values outside the domain of f."""
+        return bool(np.isfinite(self.domain).any())
 
     def outside(self, x: Array) -> NDArray[np.bool_]:
         """Return which of x are outside the open domain of f."""
@@ -119,13 +128,15 @@ class Activation:
 def _outside(x: Array, interval: Interval) -> NDArray[np.bool_]:
     low, high = interval
     if np.isinf(low) and np.isinf(high):
-        return np.zeros(x.shape, dtype=bool)
-    return np.asarray((x <= low) | (x >= high))
+        return namespace(x).zeros_like(x, dtype=bool if is_host(x) else namespace(x).bool)
+    return (x <= low) | (x >= high)
 
 
 def _logit(x: Array) -> Array:
     # The real part of the complex logarithm of x / (1 - x). The poles at 0 and 1 are cut off where
     # x is no longer told from them.
+    if not is_host(x):
+        return log_odds(x, TINY)
     if not isfinite(np.vdot(x, x)):
         x = np.clip(x, -HUGE, HUGE)  # there is a limit at infinity
     odds = 1.0 - x
@@ -138,39 +149,69 @@ def _logit(x: Array) -> Array:
 
 def _logit_derivative(x: Array) -> Array:
     with np.errstate(divide="ignore", over="ignore"):
-        return np.clip(1.0 / (x * (1.0 - x)), -1.0 / TINY, 1.0 / TINY)
+        return _clip(1.0 / (x * (1.0 - x)), -1.0 / TINY, 1.0 / TINY)
+
+
+def _clip(x: Array, low: float, high: float) -> Array:
+    return namespace(x).clip(x, low, high)
 
 
 def _clipped(x: Array) -> Array:
-    return np.clip(x, TINY, 1.0 - TINY)
+    return _clip(x, TINY, 1.0 - TINY)
+
+
+def _where(condition: NDArray[np.bool_], x: Array | float, y: Array | float) -> Array:
+    """Return x where the condition holds, else y."""
+    xp = namespace(condition)
+    if not is_host(condition):
+        x, y = (xp.asarray(z, dtype=xp.float64, device=condition.device) for z in (x, y))
+    return xp.where(condition, x, y)
 
 
 def _where_inside(x: Array, derivative: Array) -> Array:
-    return np.where((x > TINY) & (x < 1.0 - TINY), derivative, 0.0)
+    return _where((x > TINY) & (x < 1.0 - TINY), derivative, 0.0)
 
 
 def _softplus_inverse(y: Array) -> Array:
-    return y + np.log(-np.expm1(-y))
+    xp = namespace(y)
+    return y + xp.log(-xp.expm1(-y))
 
 
 LEAK = 0.01
 
 
 def _leaky_relu(x: Array) -> Array:
-    return np.maximum(x, LEAK * x)
+    return namespace(x).maximum(x, LEAK * x)
 
 
 def _gelu_cdf(x: Array) -> Array:
-    return np.asarray(0.5 * (1.0 + erf(x / np.sqrt(2.0))))
+    return 0.5 * (1.0 + erf(x / sqrt(2.0)))
 
 
 def _gelu_derivative(x: Array) -> Array:
-    near = np.clip(x, -40.0, 40.0)  # the bell is 0 beyond, and its argument would overflow
-    return np.asarray(_gelu_cdf(x) + near * np.exp(-0.5 * near**2) / np.sqrt(2.0 * np.pi))
+    near = _clip(x, -40.0, 40.0)  # the bell is 0 beyond, and its argument would overflow
+    return _gelu_cdf(x) + near * namespace(x).exp(-0.5 * near**2) / sqrt(2.0 * pi)
 
 
 def _sigmoid_derivative(x: Array) -> Array:
-    return np.asarray(expit(x) * expit(-x))
+    return expit(x) * expit(-x)
+
+
+def _tanh(x: Array) -> Array:
+    return namespace(x).tanh(x)
+
+
+def _bell(x: Array) -> Array:
+    """Return ``1 / sqrt(1 + x^2)``, without overflow."""
+    return 1.0 / namespace(x).hypot(namespace(x).ones_like(x), x)
+
+
+def _sin(x: Array) -> Array:
+    return namespace(x).sin(x)
+
+
+def _cos(x: Array) -> Array:
+    return namespace(x).cos(x)
 
 
 UNIT: Interval = (0.0, 1.0)
@@ -190,20 +231,24 @@ ACTIVATIONS: dict[str, Activation] = {
         ),
         Activation("sigmoid", expit, _logit, _sigmoid_derivative, codomain=UNIT),
         Activation(
-            "tanh", np.tanh, np.arctanh, lambda x: 1.0 - np.tanh(x) ** 2, codomain=(-1.0, 1.0)
+            "tanh",
+            _tanh,
+            lambda y: namespace(y).atanh(y),
+            lambda x: 1.0 - _tanh(x) ** 2,
+            codomain=(-1.0, 1.0),
         ),
         Activation(
             "arctan",
-            np.arctan,
-            np.tan,
-            lambda x: np.hypot(1.0, x) ** -2.0,
+            lambda x: namespace(x).atan(x),
+            lambda y: namespace(y).tan(y),
+            lambda x: _bell(x) ** 2,
             codomain=(-np.pi / 2, np.pi / 2),
         ),
         Activation(
             "asinh",
-            np.arcsinh,
-            np.sinh,
-            lambda x: 1.0 / np.hypot(1.0, x),
+            lambda x: namespace(x).asinh(x),
+            lambda y: namespace(y).sinh(y),
+            _bell,
             codomain=(-SINH_LIMIT, SINH_LIMIT),
         ),
         Activation(
@@ -216,15 +261,17 @@ ACTIVATIONS: dict[str, Activation] = {
         Activation(
             "leaky_relu",
             _leaky_relu,
-            lambda y: np.minimum(y, y / LEAK),
-            lambda x: np.where(x > 0.0, 1.0, LEAK),
+            lambda y: namespace(y).minimum(y, y / LEAK),
+            lambda x: _where(x > 0.0, 1.0, LEAK),
         ),
-        Activation("identity", lambda x: x, lambda y: y, np.ones_like),
+        Activation("identity", lambda x: x, lambda y: y, lambda x: namespace(x).ones_like(x)),
         Activation(
-            "relu", lambda x: np.maximum(x, 0.0), derivative=lambda x: np.where(x > 0.0, 1.0, 0.0)
+            "relu",
+            lambda x: namespace(x).clip(x, 0.0, None),
+            derivative=lambda x: _where(x > 0.0, 1.0, 0.0),
         ),
-        Activation("sin", np.sin, derivative=np.cos),
-        Activation("cos", np.cos, derivative=lambda x: -np.sin(x)),
+        Activation("sin", _sin, derivative=_cos),
+        Activation("cos", _cos, derivative=lambda x: -_sin(x)),
         Activation("gelu", lambda x: x * _gelu_cdf(x), derivative=_gelu_derivative),
     )
 }
@@ -283,12 +330,12 @@ class ExpOf:
 
 
 def _exp(x: Array) -> Array:
-    return np.exp(np.clip(x, -EXP_LIMIT, EXP_LIMIT))
+    return namespace(x).exp(_clip(x, -EXP_LIMIT, EXP_LIMIT))
 
 
 def _log(x: Array) -> Array:
-    return np.log(np.maximum(x, TINY))
+    return namespace(x).log(_clip(x, TINY, np.inf))
 
 
 def _log_derivative(x: Array) -> Array:
-    return 1.0 / np.maximum(x, TINY)
+    return 1.0 / _clip(x, TINY, np.inf)

@@ -3,33 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, Self
 
-import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, softmax
 from sklearn.base import ClassifierMixin, RegressorMixin
 
+from . import _array as arrays
 from . import _validation as validation
-from ._base import AnyActivation, KARNetwork
+from ._base import AnyActivation
 from ._docs import documented
+from ._partial_fit import ClassUpdates, NumberUpdates
 from ._rows import Rows, Table
-from ._scan import AsCodes, AsTargets, Scan, moments_of
+from ._scan import AsCodes, AsTargets, Scan
 from ._statistics import Moments
 from ._stream import Passes
-from .activations import Activation, Array, resolve_activation
+from ._targets import class_targets
 from .learner import Plan
-from .network import Layer, outputs, scores
 
 __all__ = ["KARClassifier", "KARRegressor"]
 
-# How far inside the interval of the inverse activation class targets of 0 and 1 are put.
-CLASS_MARGIN = 0.05
-
 
 @documented
-class KARClassifier(ClassifierMixin, KARNetwork):
+class KARClassifier(ClassifierMixin, ClassUpdates):
     """Classifier that solves every layer of a neural network by minimum-norm least squares.
 
     For k = 1 ... n, ``||A_k W_k - B_k||^2 + alpha ||V_k||^2`` is minimised, then the norm of W_k,
@@ -93,6 +88,7 @@ class KARClassifier(ClassifierMixin, KARNetwork):
         init: str | Sequence[ArrayLike] = "normal",
         class_weight: dict[Any, float] | str | None = None,
         random_state: Any = None,
+        device: str | None = None,
     ) -> None:
         super().__init__(
             hidden_layer_sizes,
@@ -108,6 +104,7 @@ class KARClassifier(ClassifierMixin, KARNetwork):
             direct_links=direct_links,
             init=init,
             random_state=random_state,
+            device=device,
         )
         self.class_weight = class_weight
 
@@ -129,21 +126,35 @@ class KARClassifier(ClassifierMixin, KARNetwork):
         self
         """
         with validation.unchanged_on_failure(self):
-            plan, sizes = self._plan(default_output=None)
-            X = validation.check_inputs(self, X, reset=True)
-            y = validation.check_labels(y, X.shape[0])
-            X, y, weight = validation.without_zeros(
-                X, y, validation.check_weight(sample_weight, len(y))
-            )
-            weight = validation.check_class_weight(self.class_weight, y, weight)
-            X, y, weight = validation.without_zeros(X, y, weight)
-            self.classes_, codes = np.unique(y, return_inverse=True)
-            self._fit_classes(Rows(X, codes, weight), plan, sizes)
+            plan, sizes = self._plan(self._default_output)
+            X = validation.check_inputs(self, X, reset=True, finite=self.device is None)
+            self.classes_, rows = self._coded(X, y, sample_weight)
+            self._fit_classes(rows, plan, sizes)
         return self
+
+    def _coded(self, X: Any, y: Any, sample_weight: Any) -> tuple[NDArray[Any], Rows]:
+        """Return the classes, and the rows of a weight above 0 with indices into these."""
+        weighted = sample_weight is not None or self.class_weight is not None
+        if arrays.is_foreign(X) and arrays.is_foreign(y) and not weighted:
+            classes, codes = arrays.unique(arrays.namespace(X).reshape(arrays.like(X, y), (-1,)))
+            validation.check_labels(arrays.to_numpy(classes), classes.shape[0])
+            validation.check_rows(codes, X.shape[0])
+            return classes, Rows(X, codes)
+        y = validation.check_labels(y, X.shape[0])
+        weight = validation.check_weight(sample_weight, len(y))
+        X, y, weight = validation.without_zeros(X, y, weight)
+        weight = validation.check_class_weight(self.class_weight, y, weight)
+        X, y, weight = validation.without_zeros(X, y, weight)
+        classes, codes = arrays.unique(y)
+        if arrays.is_foreign(X) and classes.dtype.kind in "biuf":
+            classes = arrays.like(X, classes)
+        return classes, Rows(
+            X, arrays.like(X, codes), None if weight is None else arrays.like(X, weight)
+        )
 
     def _fit_passes(self, passes: Passes) -> Self:
         with validation.unchanged_on_failure(self):
-            plan, sizes = self._plan(default_output=None)
+            plan, sizes = self._plan(self._default_output)
             scan = Scan.through(passes, None)
             self._take_names(scan.n_features, passes.names)
             labels = scan.labels
@@ -156,14 +167,7 @@ class KARClassifier(ClassifierMixin, KARNetwork):
         return self
 
     def _fit_classes(self, rows: Table, plan: Plan, sizes: tuple[int, ...]) -> None:
-        if len(self.classes_) < 2:
-            raise ValueError(
-                f"y must hold at least two classes, but holds one class only: "
-                f"{self.classes_.tolist()[0]!r}."
-            )
-        Y = _class_targets(plan.activations[-1], len(self.classes_))
-        drawn = self._draw(plan, sizes, rows.n_features, Y.shape[1])
-        self._fit_network(rows, plan, drawn, Y)
+        self._fit_network(rows, plan, *self._start(plan, sizes, rows.n_features))
 
     def decision_function(self, X: Any) -> NDArray[Any]:
         """Return how strongly the network answers with each class.
@@ -180,13 +184,15 @@ class KARClassifier(ClassifierMixin, KARNetwork):
             row and 0 for all others. For two classes one column, -1 and 1 where
             the output is what was taught for ``classes_[0]`` and ``classes_[1]``.
         """
-        X = self._inputs(X)
-        if len(self.classes_) > 2:
-            return np.asarray(outputs(self._network(), X), dtype=X.dtype)
+        return self._decision(self._inputs(X, "decision_function"))
+
+    def _decision(self, X: Any) -> Any:
+        if self.classes_.shape[0] > 2:
+            return arrays.as_type(self._outputs(X), X.dtype)
         f = self.activations_[-1]
-        low, high = f.phi(_class_targets(f, 2))
-        Z = scores(self._network(), X)
-        return np.asarray((2.0 * Z - low - high) / (high - low), dtype=X.dtype)[:, 0]
+        low, high = f.phi(class_targets(f, 2))[:, 0].tolist()
+        Z = self._scores(X)
+        return arrays.as_type((2.0 * Z - low - high) / (high - low), X.dtype)[:, 0]
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the class of each row.
@@ -200,9 +206,15 @@ class KARClassifier(ClassifierMixin, KARNetwork):
         -------
         ndarray of shape (n_samples,)
         """
-        decision = self.decision_function(X)
-        codes = decision.argmax(axis=1) if decision.ndim == 2 else (decision > 0.0).astype(int)
-        return np.asarray(self.classes_[codes])
+        decision = self._decision(self._inputs(X, "predict"))
+        xp = arrays.namespace(decision)
+        if decision.ndim == 2:
+            codes = xp.argmax(decision, axis=1)
+        else:
+            codes = arrays.as_type(decision > 0.0, xp.int64)
+        if arrays.is_foreign(codes) and not arrays.is_foreign(self.classes_):
+            codes = arrays.to_numpy(codes)  # words are NumPy's
+        return arrays.selected(self.classes_, codes)
 
     def predict_proba(self, X: Any) -> NDArray[Any]:
         """Return probabilities of the classes: rising with the decision function, not calibrated.
@@ -219,14 +231,18 @@ class KARClassifier(ClassifierMixin, KARNetwork):
             4 for more: the scale at which a probability near 1/2 changes as the taught
             output of 0 or 1 does.
         """
-        decision = self.decision_function(X)
-        if decision.ndim == 2:
-            return np.asarray(softmax(4.0 * decision, axis=1))
-        return np.asarray(expit(2.0 * np.column_stack([-decision, decision])))
+        decision = self._decision(self._inputs(X, "predict_proba"))
+        if decision.ndim == 1:
+            return arrays.expit(
+                2.0 * arrays.joined([-decision[:, None], decision[:, None]], axis=1)
+            )
+        xp = arrays.namespace(decision)
+        raised = xp.exp(4.0 * (decision - xp.max(decision, axis=1, keepdims=True)))
+        return raised / xp.sum(raised, axis=1, keepdims=True)
 
 
 @documented
-class KARRegressor(RegressorMixin, KARNetwork):
+class KARRegressor(RegressorMixin, NumberUpdates):
     """Regressor that solves every layer of a neural network by minimum-norm least squares.
 
     For k = 1 ... n, ``||A_k W_k - B_k||^2 + alpha ||V_k||^2`` is minimised, then the norm of W_k,
@@ -296,21 +312,15 @@ class KARRegressor(RegressorMixin, KARNetwork):
         self
         """
         with validation.unchanged_on_failure(self):
-            plan, sizes = self._plan(default_output=resolve_activation("identity"))
-            X = validation.check_inputs(self, X, reset=True)
-            y = validation.check_real_targets(y, X.shape[0])
-            X, y, weight = validation.without_zeros(
-                X, y, validation.check_weight(sample_weight, len(y))
-            )
-            moments = moments_of(plan.activations[-1], y, weight)
-            self._one_output = y.ndim == 1
-            Y = y[:, None] if self._one_output else y
-            self._fit_targets(Rows(X, Y, weight), plan, sizes, moments)
+            plan, sizes = self._plan(self._default_output)
+            X = validation.check_inputs(self, X, reset=True, finite=self.device is None)
+            rows, moments = self._numbers(X, y, sample_weight, plan)
+            self._fit_targets(rows, plan, sizes, moments)
         return self
 
     def _fit_passes(self, passes: Passes) -> Self:
         with validation.unchanged_on_failure(self):
-            plan, sizes = self._plan(default_output=resolve_activation("identity"))
+            plan, sizes = self._plan(self._default_output)
             scan = Scan.through(passes, plan.activations[-1])
             self._take_names(scan.n_features, passes.names)
             self._one_output = not scan.target_shape
@@ -322,10 +332,7 @@ class KARRegressor(RegressorMixin, KARNetwork):
     def _fit_targets(
         self, rows: Table, plan: Plan, sizes: tuple[int, ...], moments: Moments
     ) -> None:
-        drawn = self._draw(plan, sizes, rows.n_features, rows.n_targets)
-        if drawn and plan.hidden == "pullback":
-            plan, drawn[-1] = _in_target_units(plan, drawn[-1], moments)
-        self._fit_network(rows, plan, drawn)
+        self._fit_network(rows, *self._start(plan, sizes, rows, moments))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the network's output for each row.
@@ -339,26 +346,6 @@ class KARRegressor(RegressorMixin, KARNetwork):
         -------
         ndarray of shape (n_samples,) or (n_samples, n_outputs), as the y of `fit`
         """
-        X = self._inputs(X)
-        G = np.asarray(outputs(self._network(), X), dtype=X.dtype)
+        X = self._inputs(X, "predict")
+        G = arrays.as_type(self._outputs(X), X.dtype)
         return G[:, 0] if self._one_output else G
-
-
-def _class_targets(f: Activation, q: int) -> Array:
-    """Return the output taught for each class: one column for two classes, else an indicator."""
-    Y = np.array([[0.0], [1.0]]) if q == 2 else np.eye(q)
-    return f.inside(Y, CLASS_MARGIN)
-
-
-def _in_target_units(plan: Plan, last: Layer, moments: Moments) -> tuple[Plan, Layer]:
-    """Return plan and drawn output layer for targets of any unit and offset.
-
-    Weights are drawn for standardised targets, or the inverse activations would saturate.
-    """
-    mean, variance = moments.centre.mean, moments.squares / moments.centre.weight
-    if not plan.fit_intercept:
-        mean, variance = np.zeros_like(mean), variance + mean**2
-    scale = np.sqrt(variance)
-    scale[scale == 0.0] = 1.0
-    layer = Layer(last.V * scale, last.w * scale + mean, last.f)
-    return replace(plan, centre=mean), layer

@@ -15,12 +15,14 @@ from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
 from sklearn.impute import SimpleImputer
 
+from ._array import on_host
 from ._infinite import InfiniteLayers, ProductsWith
 from ._members import Member
 from ._onnx_functions import activated, check_known, exp_of, kernel_of, seen_through
 from ._onnx_graph import Graph
+from ._targets import class_targets
 from .activations import Array, ExpOf
-from .estimators import KARClassifier, KARRegressor, _class_targets
+from .estimators import KARClassifier, KARRegressor
 from .network import Network
 from .selection import KARClassifierCV, KARRegressorCV
 
@@ -253,8 +255,8 @@ def _network(g: Graph, network: Network, x: str, activate: bool) -> str:
     """Return the outputs of a network, or its scores if the last layer is not to be activated."""
     for layer in network.layers:
         check_known(layer.f)
-    x = A = x if network.input_map is None else _input_map(g, network.input_map, x)
-    *below, last = network.layers
+    x = A = x if network.input_map is None else _input_map(g, on_host(network.input_map), x)
+    *below, last = map(on_host, network.layers)
     for layer in below:
         A = activated(g, layer.f, g.product(A, layer.V, layer.w))
     if network.direct_links and below:
@@ -289,7 +291,7 @@ def _classifier(g: Graph, estimator: KARClassifier, x: str) -> tuple[str, str]:
         probabilities = g.op("Softmax", g.op("Mul", answers, 4.0), axis=1)
         return _labels(g, estimator, _largest(g, answers)), probabilities
     f = network.layers[-1].f
-    low, high = f.phi(_class_targets(f, 2))[:, 0]
+    low, high = f.phi(class_targets(f, 2))[:, 0]
     Z = _network(g, network, x, activate=False)
     decision = g.op("Mul", g.op("Sub", Z, (low + high) / 2.0), 2.0 / (high - low))
     codes = g.cast(g.op("Greater", g.op("Squeeze", decision, np.array([1])), 0.0), "INT64")

@@ -125,13 +125,17 @@ def _checked_skrub() -> str:
 def _written_whole(path: Path) -> Iterator[IO[bytes]]:
     """Give a file that takes the place of `path` if the block ends well, and else is gone."""
     path = Path(os.path.realpath(path))
-    draft = path.with_name(f".{path.name}.{uuid4().hex}")
+    draft = path.with_name(f".karnet-{uuid4().hex}")
     try:
         with draft.open("xb+") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
         os.replace(draft, path)
+    except OSError as error:
+        if error.errno is not None:
+            error.filename, error.filename2 = os.fspath(path), None
+        raise
     finally:
         with suppress(OSError):
             draft.unlink()

@@ -7,21 +7,33 @@ C_k``, E the m x q class indicator. Then ``W_k = (A_k^+ E) C_k``: q right-hand s
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
+from math import prod
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from . import _array as arrays
 from ._lstsq import solve
 from ._problem import Reduce
 from ._rows import Table
 from ._statistics import Sum
 from .activations import Activation, Array, Function
-from .network import Layer, Network, forward_through, pull_back
+from .network import Layer, Network, count, forward_through, pull_back
 
-__all__ = ["Plan", "Report", "Task", "indicator", "learn", "output_task", "seen_by_output"]
+__all__ = [
+    "Plan",
+    "Report",
+    "Task",
+    "cut_off",
+    "indicator",
+    "learn",
+    "n_inputs",
+    "output_task",
+    "seen_by_output",
+]
 
 # Cut-off of a matrix made by a pulled-back layer, which is numerically singular by nature: its
 # pre-activation has rank q for q classes, and hardly more for q outputs. At machine precision its
@@ -87,18 +99,22 @@ class Report:
         ones; "random" if the layer stayed as drawn, "metric" if that was times an input metric.
     residual : float or None
         ``||A_k W_k - B_k|| / ||B_k||``, rows weighted; None if the layer stayed as drawn.
-    outside : float
+    outside : float or None
         Share of the values of A_k W_k outside the domain of the activation.
-    clipped : float
+    clipped : float or None
         Share of the pulled-back target values on which the inverse activation is not defined; they
         were moved to the edge of where it is.
+    statistic : optional
+        Of the output layer: what its rows have come to, for more of them to be added, merged or
+        removed. After that residual, outside and clipped, which only the rows can tell, are None.
     """
 
     rank: int | None
     solver: str
     residual: float | None
-    outside: float
-    clipped: float = 0.0
+    outside: float | None
+    clipped: float | None = 0.0
+    statistic: Any = field(default=None, repr=False, compare=False)
 
     @classmethod
     def of(cls, rank: int, solver: str, tally: Array) -> Report:
@@ -180,38 +196,35 @@ def _learn_layer(
     # As wide as in prediction: in chunks of other heights products round differently.
     shapes = [max(layer.V.shape) for layer in (*below, *upper)]
     links = rows.n_features * plan.direct_links
-    last = len(upper[-1].V) + links if upper else _n_inputs(rows, plan, below)
+    last = len(upper[-1].V) + links if upper else n_inputs(rows, plan, below)
     seen = _seen(rows, plan, below, watch, *shapes, last, wide)
 
-    def reduction_of(some: Table) -> Reduce:
-        def reduce(statistic: Callable[..., Any], /, fine: bool = False) -> Any:
-            return some.reduce(lambda a, y, w: statistic(a, task.right_hand_side(y), w), fine)
-
-        return reduce
-
     solution = solve(
-        reduction_of(seen),
+        task.reduction(seen),
         len(rows),
-        _n_inputs(rows, plan, below),
+        n_inputs(rows, plan, below),
         bias=task.bias,
         alpha=plan.alpha,
         solver=plan.solver,
-        rcond=_cut_off(plan, below),
-        sample=lambda step: reduction_of(seen.every(step)),
+        rcond=cut_off(plan, below),
+        sample=lambda step: task.reduction(seen.every(step)),
+        quick=seen.quick,
         observe=None if task.distinct is None else task.observe,
     )
     layer = task.layer(solution.coef)
     observed = solution.observed
     if observed is None:
-        observed = seen.reduce(partial(task.measure, layer), fine=True).value
-    reports = _drawn_reports(watch, below)
-    return layer, [*reports, Report.of(solution.rank, solution.solver, observed)]
+        observed = arrays.to_numpy(seen.reduce(partial(task.measure, layer), fine=True).value)
+    report = Report.of(solution.rank, solution.solver, observed)
+    if _is_output(plan, below):
+        report = replace(report, statistic=solution.statistic)
+    return layer, [*_drawn_reports(watch, below), report]
 
 
 def _drawn_reports(watch: list[Array] | None, below: Sequence[Layer]) -> list[Report]:
     if watch is None:
         return []
-    n_rows, *outside = np.sum(watch, axis=0)
+    n_rows, *outside = np.sum([arrays.to_numpy(each) for each in watch], axis=0)
     widths = [layer.V.shape[1] for layer in below]
     shares = [float(n / (n_rows * h)) for n, h in zip(outside, widths, strict=True)]
     return [Report(None, "random", None, share) for share in shares]
@@ -263,12 +276,22 @@ class Task:
     def right_hand_side(self, y: NDArray[Any]) -> Array:
         """Return what is solved for: the goals of some rows, or which of the few each row has."""
         if self.distinct is None:
-            return self.goals(y).B - self.centre
+            return self.goals(y).B - arrays.like(y, np.asarray(self.centre))
         return indicator(y, len(self.distinct.B))
+
+    def reduction(self, rows: Table) -> Reduce:
+        """Return the reduction over blocks of rows with the right-hand side of their targets."""
+
+        def reduce(statistic: Callable[..., Any], /, fine: bool = False) -> Any:
+            return rows.reduce(lambda a, y, w: statistic(a, self.right_hand_side(y), w), fine)
+
+        return reduce
 
     def in_goals(self, M: Array) -> Array:
         """Return what is linear in the right-hand side as linear in the goals less the centre."""
-        return M if self.distinct is None else M @ (self.distinct.B - self.centre)
+        if self.distinct is None:
+            return M
+        return M @ arrays.like(M, self.distinct.B - self.centre)
 
     def layer(self, coef: Array) -> Layer:
         """Return the layer of a solution for the right-hand side."""
@@ -283,17 +306,21 @@ class Task:
     def observe(self, fit: Array, E: Array, weight: Array | None) -> Sum:
         """Return the tally of some rows from the fit of their right-hand side."""
         assert self.distinct is not None
-        Z = self.in_goals(fit) + self.centre
-        goals = Goals(E @ self.distinct.B, E @ self.distinct.clipped)
+        Z = self.in_goals(fit) + arrays.like(fit, np.asarray(self.centre))
+        goals = Goals(
+            E @ arrays.like(E, self.distinct.B), E @ arrays.like(E, self.distinct.clipped)
+        )
         return self._tally(Z, goals, weight)
 
     def _tally(self, Z: Array, goals: Goals, weight: Array | None) -> Sum:
         """Return squared error and target, values outside the domain, clipped targets, and all."""
-        outside = np.count_nonzero(self.f.outside(Z))
-        Z -= goals.B
-        squares = np.array([np.einsum("ij,ij->i", M, M) for M in (Z, goals.B)])
-        squares = squares.sum(axis=1) if weight is None else squares @ weight
-        return Sum(np.array([*squares, outside, goals.clipped.sum(), Z.size]))
+        outside = count(self.f.outside(Z)) if self.f.has_edges else 0.0
+        Z = Z - goals.B
+        squares = [arrays.row_squares(M) for M in (Z, goals.B)]
+        squares = squares if weight is None else [each * weight for each in squares]
+        xp = arrays.namespace(Z)
+        error, target, clipped = (xp.sum(each) for each in (*squares, goals.clipped))
+        return Sum(arrays.stacked([error, target, outside, clipped, float(prod(Z.shape))]))
 
 
 @dataclass(frozen=True)
@@ -306,15 +333,18 @@ class Goals:
     @classmethod
     def of(cls, f: Activation, H: Array) -> Goals:
         """Return the goals of a layer that should give H after its activation f."""
-        return cls(f.phi(H), f.outside_codomain(H).sum(axis=1))
+        outside = f.outside_codomain(H)
+        return cls(f.phi(H), arrays.namespace(H).sum(arrays.float64(outside), axis=1))
 
     def take(self, rows: NDArray[Any]) -> Goals:
         """Return the goals of some rows."""
-        return Goals(self.B[rows], self.clipped[rows])
+        return Goals(arrays.selected(self.B, rows), arrays.selected(self.clipped, rows))
 
 
 def indicator(codes: NDArray[Any], q: int) -> Array:
     """Return E, one row per code with a 1 in its column."""
+    if not arrays.is_host(codes):
+        return arrays.float64(codes[:, None] == arrays.indices(codes, q))
     E = np.zeros((len(codes), q))
     E[np.arange(len(codes)), codes] = 1.0
     return E
@@ -327,14 +357,15 @@ def output_task(plan: Plan, Y: Array | None) -> Task:
 
 def seen_by_output(rows: Table, plan: Plan, hidden: Sequence[Layer]) -> Table:
     """Return the rows as the output layer sees them, through the hidden layers and direct links."""
-    return _seen(rows, plan, hidden, None, *(max(layer.V.shape) for layer in hidden))
+    return _seen(rows, plan, hidden, None, 1, *(max(layer.V.shape) for layer in hidden))
 
 
 def _is_output(plan: Plan, below: Sequence[Layer]) -> bool:
     return len(below) == len(plan.activations) - 1
 
 
-def _n_inputs(rows: Table, plan: Plan, below: Sequence[Layer]) -> int:
+def n_inputs(rows: Table, plan: Plan, below: Sequence[Layer]) -> int:
+    """Return how many columns the layer after those below sees."""
     if not below:
         return rows.n_features
     links = rows.n_features * (plan.direct_links and _is_output(plan, below))
@@ -346,11 +377,12 @@ def _seen(
 ) -> Table:
     """Return the rows as the layer after those below sees them, and uses at the given widths."""
     links = plan.direct_links and _is_output(plan, below)
-    widest = max(_n_inputs(rows, plan, below), *widths)
+    widest = max(n_inputs(rows, plan, below), *widths)
     return rows.map(forward_through(below, links, plan.input_map), widest, watch)
 
 
-def _cut_off(plan: Plan, below: Sequence[Layer]) -> float | None:
+def cut_off(plan: Plan, below: Sequence[Layer]) -> float | None:
+    """Return the relative cut-off for the layer after those below; None for machine precision."""
     if plan.rcond is None and plan.hidden == "pullback" and below:
         return PULLED_BACK_RCOND
     return plan.rcond

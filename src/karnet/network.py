@@ -20,9 +20,10 @@ from typing import Any
 import numpy as np
 from scipy.linalg import svd
 
+from . import _array as arrays
 from ._dense import normal_solver
 from ._lstsq import choose_solver
-from ._rows import block_slices, chunk_slices, dense, in_order
+from ._rows import COPIED, COPYING, Rows, block_slices, chunk_slices, dense, in_order
 from .activations import Activation, Array, Function
 
 __all__ = ["Layer", "Network", "forward_through", "outputs", "pull_back", "scores"]
@@ -41,13 +42,12 @@ class Layer:
 
     def linear(self, A: Array) -> Array:
         """Return ``A V + w``; learning and prediction both come through this one expression."""
-        Z: Array = A @ self.V
-        Z += self.w
-        return Z
+        return arrays.affine(A, arrays.like(A, self.V), arrays.like(A, self.w))
 
     def back(self, Y: Array) -> Array:
         """Return ``(phi(Y) - w) V^+``: what the layer below should give for this one to give Y."""
-        return self._times_inverse(self.f.phi(Y) - self.w)
+        B = self.f.phi(Y) - arrays.like(Y, self.w)
+        return self._times_inverse(B) if arrays.is_host(B) else _through_svd(self.V)(B)
 
     @cached_property
     def _times_inverse(self) -> Function:
@@ -78,7 +78,11 @@ def _through_svd(V: Array) -> Function:
     U, s, Qt = svd(V, full_matrices=False)
     kept = s > PINV_RCOND * s[0]
     U, s, Qt = U[:, kept], s[kept], Qt[kept]
-    return lambda B: B @ Qt.T / s @ U.T
+
+    def apply(B: Array) -> Array:
+        return B @ arrays.like(B, Qt.T / s) @ arrays.like(B, U.T)
+
+    return apply
 
 
 @dataclass(frozen=True)
@@ -100,28 +104,42 @@ class Network:
     input_map: Function | None = None
 
 
-def scores(network: Network, X: Any) -> Array:
-    """Return ``A_n W_n``, the output before the last activation, block by block of rows."""
-    return _answers(network, X, activated=False)
+def scores(network: Network, X: Any, device: str | None = None) -> Array:
+    """Return ``A_n W_n``, the output before the last activation, block by block of rows.
+
+    Blocks of NumPy's are copied to the device, if one is given, and the answers back.
+    """
+    return _answers(network, X, False, device)
 
 
-def outputs(network: Network, X: Any) -> Array:
-    """Return the network's output G, block by block of rows."""
-    return _answers(network, X, activated=True)
+def outputs(network: Network, X: Any, device: str | None = None) -> Array:
+    """Return the network's output G, as `scores` does what it is the activation of."""
+    return _answers(network, X, True, device)
 
 
-def _answers(network: Network, X: Any, activated: bool) -> Array:
+def _answers(network: Network, X: Any, activated: bool, device: str | None) -> Array:
     *below, last = network.layers
     before_last = forward_through(below, network.direct_links, network.input_map)
-    Z = np.empty((X.shape[0], last.V.shape[1]))
     width = max(max(layer.V.shape) for layer in network.layers)
 
-    def answer(rows: slice) -> None:
-        for chunk in chunk_slices(rows, width):
-            block = last.linear(before_last(dense(X[chunk])))
-            Z[chunk] = last.f(block) if activated else block
+    def answer(block: Array) -> Array:
+        Z = last.linear(before_last(block))
+        return last.f(Z) if activated else Z
 
-    deque(in_order(answer, block_slices(len(Z), width)), maxlen=0)
+    if not arrays.is_host(X):
+        blocks = block_slices(X.shape[0], width, Rows(X, X).block_size)
+        return arrays.joined([answer(dense(arrays.some_rows(X, rows))) for rows in blocks])
+    Z = np.empty((X.shape[0], last.V.shape[1]))
+
+    def write(rows: slice) -> None:
+        if device is not None:
+            Z[rows] = arrays.to_numpy(answer(arrays.upload(dense(X[rows]), device)))
+            return
+        for chunk in chunk_slices(rows, width):
+            Z[chunk] = answer(dense(X[chunk]))
+
+    blocks = block_slices(len(Z), width, None if device is None else COPIED)
+    deque(in_order(write, blocks, None if device is None else COPYING), maxlen=0)
     return Z
 
 
@@ -136,17 +154,25 @@ def forward_through(
 
     def forward(X: Array, watch: list[Array] | None = None) -> Array:
         X = X if input_map is None else input_map(X)
-        A, counts = X, [float(len(X))]
+        A, counts = X, [float(X.shape[0])]
         for layer in layers:
             Z = layer.linear(A)
             if watch is not None:
-                counts.append(float(np.count_nonzero(layer.f.outside(Z))))
+                counts.append(count(layer.f.outside(Z)) if layer.f.has_edges else 0.0)
             A = layer.f(Z)
         if watch is not None:
-            watch.append(np.array(counts))
-        return np.hstack([A, X]) if direct_links and layers else A
+            watch.append(arrays.stacked(counts))
+        return arrays.joined([A, X], axis=1) if direct_links and layers else A
 
     return forward
+
+
+def count(condition: Any) -> Any:
+    """Return for how many values a condition holds; elsewhere without waiting for it."""
+    if arrays.is_host(condition):
+        return float(np.count_nonzero(condition))
+    xp = arrays.namespace(condition)
+    return arrays.float64(xp.count_nonzero(condition))
 
 
 def pull_back(Y: Array, upper: Sequence[Layer]) -> Array:

@@ -1,0 +1,163 @@
+"""A GPU against its own matrix product: ``python benchmarks/scale_gpu.py [--quick] [--csv FILE]``.
+
+A random network of 10^6 x 100 inputs, 1000 units and 10 classes, in float64: learned from data on
+the card, from data in host memory, and, with more rows than fit there, from a generator. Beside it
+in the same run: ``H.T @ H`` and ``torch.linalg.lstsq`` on the ready hidden matrix H, and the copy
+of the data to the card.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import os
+import platform
+import sys
+import time
+
+os.environ.setdefault("SCIPY_ARRAY_API", "1")
+
+import numpy as np
+import sklearn
+import torch
+
+import karnet
+from karnet import KARClassifier
+from karnet.blocks import Blocks
+
+Q, H, D = 10, 1000, 100
+
+
+def timed(function, repeats=5):
+    """Return the median time of a call, the device waited for; one call before is not counted."""
+    times = []
+    for _ in range(repeats + 1):
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        function()
+        torch.cuda.synchronize()
+        times.append(time.perf_counter() - start)
+    return float(np.median(times[1:]))
+
+
+def net(activation, **options):
+    """Return the network that is learned."""
+    return KARClassifier(
+        (H,),
+        activation=activation,
+        output_activation="identity",
+        hidden="random",
+        random_state=0,
+        **options,
+    )
+
+
+def table(m, seed=0):
+    """Return inputs and classes of m rows on the card."""
+    torch.manual_seed(seed)
+    X = torch.randn(m, D, dtype=torch.float64, device="cuda")
+    return X, torch.argmax(X[:, :Q] + 0.1 * torch.randn(m, Q, device="cuda"), dim=1)
+
+
+def on_the_card(m, activation):
+    """Yield what a fit of data on the card takes, beside products of the ready matrix."""
+    X, y = table(m)
+    with sklearn.config_context(array_api_dispatch=True):
+        learned = net(activation).fit(X, y)
+        fit = timed(lambda: net(activation).fit(X, y))
+        predict = timed(lambda: learned.predict(X))
+    hidden = learned.activations_[0](X @ learned.coefs_[0] + learned.intercepts_[0])
+    E = torch.nn.functional.one_hot(y, Q).double()
+    product = timed(lambda: hidden.T @ hidden)
+    lstsq = timed(lambda: torch.linalg.lstsq(hidden, E), 2)
+    yield f"{activation}: H.T @ H", product, None
+    yield f"{activation}: torch.linalg.lstsq", lstsq, None
+    yield f"{activation}: fit on the card", fit, None
+    yield f"{activation}: fit / H.T @ H", fit / product, "<= 1.5"
+    yield f"{activation}: torch.linalg.lstsq / fit", lstsq / fit, ">= 4"
+    yield f"{activation}: predict on the card", predict, None
+    print(learned.layers_[-1])
+
+
+def from_the_host(m, activation):
+    """Yield what a fit of data in host memory takes, beside the copy and the fit on the card."""
+    X, y = table(m)
+    with sklearn.config_context(array_api_dispatch=True):
+        compute = timed(lambda: net(activation).fit(X, y))
+    host, labels = X.cpu().numpy(), y.cpu().numpy()
+    copy = timed(lambda: torch.from_numpy(host).to("cuda"))
+    there = net(activation, device="cuda")
+    fit = timed(lambda: there.fit(host, labels))
+    yield f"{activation}: copy from host memory", copy, None
+    yield f"{activation}: fit from host memory", fit, None
+    yield f"{activation}: fit / max(copy, fit on the card)", fit / max(copy, compute), "<= 1.5"
+
+
+def stream(m, d, height=2**19):
+    """Return m rows of d inputs from a generator, float32, as blocks."""
+
+    def read():
+        for start in range(0, m, height):
+            rng = np.random.default_rng(start)
+            n = min(height, m - start)
+            X = rng.random((n, d), dtype=np.float32)
+            y = (X[:, 0] * Q).astype(np.int8)
+            X -= 0.5
+            X *= 12**0.5
+            yield X, y
+
+    return Blocks(read)
+
+
+def streamed(m, d, activation):
+    """Yield rows per second and memory of a fit from a generator."""
+    torch.cuda.reset_peak_memory_stats()
+    start = time.perf_counter()
+    learned = net(activation, device="cuda").fit_blocks(stream(m, d))
+    took = time.perf_counter() - start
+    rows = sum(len(X) for X, *_ in stream(min(m, 2**22), d))
+    start = time.perf_counter()
+    rows = sum(len(X) for X, *_ in stream(min(m, 2**22), d))
+    generate = (time.perf_counter() - start) * m / rows
+    yield f"streamed {m:.0e} x {d}: seconds", took, None
+    yield f"streamed {m:.0e} x {d}: rows per second", m / took, None
+    yield f"streamed {m:.0e} x {d}: seconds to generate the rows once", generate, None
+    yield f"streamed {m:.0e} x {d}: GB on the card", torch.cuda.max_memory_allocated() / 1e9, None
+    print(learned.layers_[-1])
+
+
+def main():
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="a tenth of the rows")
+    parser.add_argument("--csv", help="write the table to this file")
+    parser.add_argument("--only", nargs="*", default=["card", "host", "stream"])
+    parser.add_argument("--stream-rows", type=float, default=1e8)
+    arguments = parser.parse_args()
+    m = 10**5 if arguments.quick else 10**6
+    found = []
+    parts = {
+        "card": lambda: (r for f in ("logit", "tanh", "relu") for r in on_the_card(m, f)),
+        "host": lambda: (r for f in ("logit", "relu") for r in from_the_host(m, f)),
+        "stream": lambda: streamed(int(arguments.stream_rows), 50, "tanh"),
+    }
+    for name in arguments.only:
+        for row in parts[name]():
+            found.append(row)
+            print("{:60} {:12.5g} {}".format(*(x or "" for x in row)), flush=True)
+    print(
+        torch.cuda.get_device_name(),
+        "torch",
+        torch.__version__,
+        "karnet",
+        karnet.__version__,
+        "Python",
+        platform.python_version(),
+    )
+    if arguments.csv:
+        with open(arguments.csv, "w", newline="") as file:
+            csv.writer(file).writerows([("what", "value", "goal"), *found])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
