@@ -48,6 +48,13 @@ def test_the_lines_of_the_guide_to_updates_run():
     assert names["net"].score(X, y) > 0.9
 
 
+def test_the_guide_to_blocks_holds(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "blocks.md").read_text(), re.S)
+    assert len(blocks) == 2
+    exec("\n".join(blocks), {})
+
+
 def test_the_changelog_and_the_licence_are_there():
     assert "Unreleased" in (ROOT / "CHANGELOG.md").read_text()
     assert "BSD 3-Clause" in (ROOT / "LICENSE").read_text()

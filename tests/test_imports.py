@@ -21,8 +21,12 @@ FLOORS = [
     "_array",
     "activations",
     "_threads",
+    "_worker",
     "_rows",
     "_stream",
+    "_device",
+    "_runs",
+    "_arrow",
     "blocks",
     "_statistics",
     "_dense",
@@ -51,6 +55,8 @@ FLOORS = [
     "_infinite",
     "_validation",
     "_scan",
+    "_dask",
+    "_elsewhere",
     "_docs",
     "_layers",
     "_html",
@@ -77,6 +83,7 @@ FLOORS = [
 ]
 KNOW_SCIKIT_LEARN_S_BASE = {
     "_validation.py",
+    "_elsewhere.py",
     "_base.py",
     "_html.py",
     "_base_cv.py",
@@ -90,6 +97,8 @@ CORE = {"numpy", "scipy", "sklearn", "joblib", "threadpoolctl", "karnet"}
 # Extras that a module or a room may use, and that everything else works without.
 EXTRAS = {
     "_array.py": {"torch", "cupy", "cupyx", "array_api_compat"},
+    "_dask.py": {"dask", "cloudpickle"},
+    "_arrow.py": {"pyarrow"},
     "_onnx_graph.py": {"onnx"},
     "cli": {"rich", "typer"},
     "export.py": {"onnx", "skl2onnx"},

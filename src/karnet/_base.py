@@ -15,12 +15,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from . import _validation as validation
 from ._array import check_device, is_foreign, like, on_host
+from ._device import on_device
 from ._html import ShowsLayers
 from ._infinite import ProductsWith, infinite_layers, learn_in_dual
 from ._lstsq import check_non_negative, check_rcond, check_solver
 from ._metric import learn_by_metric
 from ._rows import Rows, Table
-from ._stream import LocalPasses, Passes, Streamed, on_device
+from ._stream import LocalPasses, Passes, Streamed
 from ._threads import one_thread_if_narrow
 from .activations import Activation, Array, Function, resolve_activation, through_exp
 from .blocks import Blocks

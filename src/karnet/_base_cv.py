@@ -54,6 +54,14 @@ class KARNetworkCV(ShowsLayers, BaseEstimator):
         defaults = type(self)().get_params(deep=False)
         super().__setstate__(state | {name: defaults[name] for name in defaults.keys() - state})
 
+    def _refuse_dask(self, *tables: Any) -> None:
+        if validation.is_dask(*tables):
+            name = type(self).__name__
+            raise ValueError(
+                f"{name} learns from rows in memory only, and these are in a Dask collection: use "
+                f"{name.removesuffix('CV')}, which learns from one block by block."
+            )
+
     def _limits(self) -> Limits:
         seconds = np.inf
         if self.time_budget is not None:

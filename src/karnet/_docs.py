@@ -98,6 +98,10 @@ NOTES = """
     `rcond` and `solver` are not used, sparse inputs are made dense, and the cost is the cube of the
     number of rows: so up to a few thousand.
 
+    Dask arrays and data frames are learned from where they are, in a few passes that send only
+    statistics of the size of the layers, and the network is that of the same rows in memory, bit
+    for bit. Answers to them are Dask arrays, yet to be computed. That needs `karnet[dask]`.
+
     With finite width, what the output layer's rows have come to is kept, so that `partial_fit`,
     `merge` and `forget` can add rows and take them out exactly. That takes about
     ``8 (h + 1) (h + q)`` bytes for h columns and q outputs or classes, in memory and in a file."""

@@ -141,6 +141,8 @@ def fit_large(
             yield steps.transform(encoded(transform, rows, names)), answers
 
     network.fit_blocks(blocks)
+    # Learned on a device, it is used wherever its file is read.
+    network.set_params(device=None)
     model = Pipeline([*encoder, *steps.steps, ("network", network)])
     tell("Judging by rows that were left out")
     rows, answers = source.gathered(source.judging)

@@ -114,7 +114,7 @@ def fit_table(
     else:
         learned = Pipeline([*steps, ("network", network)]).fit(V, target.y)
         score, how = float(learned[-1].best_score_), "leave-one-out"
-    model = Pipeline([*encoder, *learned.steps])
+    model = Pipeline([*encoder, *_at_home(learned).steps])
     about = {"target": target.name, "task": target.task, "columns": names, "rows": len(rows)}
     model.table_ = about | {"score": score, "judged_by": how}
     return TableFit(model, target, score, how)
@@ -142,8 +142,18 @@ def _network(task: str, paper: bool, device: str) -> Any:
     if device == "cpu":
         return network
     if "device" not in network.get_params():
-        raise ValueError(f"device {device!r} is not known to {type(network).__name__}: use 'cpu'.")
+        raise ValueError(
+            f"device {device!r} is not for {type(network).__name__}, which computes on the CPU: "
+            "take the paper's network, or no device."
+        )
     return network.set_params(device=device)
+
+
+def _at_home(learned: Any) -> Any:
+    """Return what was learned on a device, to be used wherever its file is read."""
+    if "device" in learned[-1].get_params():
+        learned[-1].set_params(device=None)
+    return learned
 
 
 def _chosen(pipeline: Pipeline, V: Any, target: Target) -> tuple[Pipeline, float, str]:

@@ -28,6 +28,8 @@ BEGINNINGS = {
     b"\xff\xff\xff\xff": "stream",
     b"\x1f\x8b": "gzip",
 }
+# Bytes that are read of a column of Parquet at a time; without, it is a whole row group.
+BUFFER = 2**16
 # Of the memory of this machine, what the text of a table may take.
 SHARE_OF_TEXT = 0.25
 T = TypeVar("T")
@@ -102,7 +104,7 @@ def table_blocks(path: str | os.PathLike[str], n_rows: int = 2**16) -> Iterator[
         for start in range(0, len(table), n_rows):
             yield replace(table, columns=table.columns.slice(start, n_rows))
         return
-    file = unbroken(path, lambda: parquet.ParquetFile(path, pre_buffer=False))
+    file = unbroken(path, lambda: parquet.ParquetFile(path, pre_buffer=False, buffer_size=BUFFER))
     check_names(file.schema_arrow.names, path.name)
     batches = file.iter_batches(n_rows)
     while (batch := unbroken(path, lambda: next(batches, None))) is not None:
