@@ -18,6 +18,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
+from .._array import check_device
 from ..estimators import KARClassifier, KARRegressor
 from ._model import SEED, WIDE, TableFit, encoded, vectorizer
 from ._names import check_names, missing_column
@@ -173,6 +174,7 @@ def _shaped(X: NDArray[Any], y: NDArray[Any], task: str, device: str) -> Any:
     drawn[1:] /= np.sqrt(X.shape[1])
     settings = {"activation": "tanh", "direct_links": True, "random_state": SEED}
     if device != "cpu":
+        check_device(device)
         settings["device"] = device
 
     def network(**others: Any) -> Any:

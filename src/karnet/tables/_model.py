@@ -17,6 +17,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MinMaxScaler, OneHotEncoder
 from skrub import StringEncoder, TableVectorizer
 
+from .._array import check_device
 from ..estimators import KARClassifier, KARRegressor
 from ..paper.protocol import WIDTHS
 from ..selection import KARClassifierCV, KARRegressorCV
@@ -146,6 +147,7 @@ def _network(task: str, paper: bool, device: str) -> Any:
             f"device {device!r} is not for {type(network).__name__}, which computes on the CPU: "
             "take the paper's network, or no device."
         )
+    check_device(device)
     return network.set_params(device=device)
 
 
