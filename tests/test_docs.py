@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import doctest
+import inspect
 import io
 import re
 from pathlib import Path
@@ -23,6 +24,16 @@ ROOT = Path(__file__).parents[1]
 @pytest.mark.parametrize("module", modules(), ids=lambda module: module.__name__)
 def test_examples_of_docstrings(module):
     assert doctest.testmod(module).failed == 0
+
+
+@pytest.mark.parametrize("name", ["KARClassifier", "KARRegressor"])
+@pytest.mark.parametrize("kind", ["", "CV"])
+def test_every_parameter_is_documented_once_and_in_its_place(name, kind):
+    estimator = getattr(karnet, name + kind)
+    section = estimator.__doc__.partition("Parameters\n")[2].partition("Attributes\n")[0]
+    documented = re.findall(r"^    (\w+) : ", section, re.M)
+    signature = inspect.signature(estimator)
+    assert documented == list(signature.parameters)
 
 
 def test_the_readme_s_lines_of_python_run():

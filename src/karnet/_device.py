@@ -101,16 +101,16 @@ class DevicePasses:
         return copied(self.prepare(*piece), self.device)
 
 
-def on_device(table: Rows | Streamed, device: str, check: Prepare) -> Streamed:
+def on_device(
+    table: Rows | Streamed, device: str, check: Prepare, sample: Sample | None = None
+) -> Streamed:
     """Return the rows of a table as they are copied, block by block, to a device.
 
-    Rows in memory go through `check` on the way.
+    Rows in memory go through `check` on the way. If it shows other columns than theirs, a sample of
+    what it shows must be given.
     """
     if isinstance(table, Rows):
-        step = 1
-        while len(table) * table.n_features > step * SAMPLE_SIZE:
-            step *= 2
-        sample = Sample(table.every(step), step)
+        sample = sample or _sample_of(table)
         blocks: Iterable[Raw] = [(table.X, table.y, table.weight)]
         prepare = check
         names = None
@@ -122,9 +122,17 @@ def on_device(table: Rows | Streamed, device: str, check: Prepare) -> Streamed:
             )
         blocks, prepare, names = table.passes.blocks, table.prepare, table.passes.names
         sample = table.sample
-    passes = DevicePasses(blocks, prepare, device, len(table) * table.n_features, names)
-    size = len(table), table.n_features, table.n_targets, table.total
+    n_features = sample.rows.n_features
+    passes = DevicePasses(blocks, prepare, device, len(table) * n_features, names)
+    size = len(table), n_features, table.n_targets, table.total
     return Streamed(passes, _as_it_is, *size, sample)
+
+
+def _sample_of(rows: Rows) -> Sample:
+    step = 1
+    while len(rows) * rows.n_features > step * SAMPLE_SIZE:
+        step *= 2
+    return Sample(rows.every(step), step)
 
 
 def _as_it_is(X: Any, y: Any, weight: Any) -> tuple[Any, NDArray[Any], Array | None]:

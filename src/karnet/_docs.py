@@ -56,6 +56,23 @@ RANDOM_STATE = """
     random_state : int, RandomState instance or None, default=None
         What weights are drawn with."""
 
+DEVICE = """
+    device : str, default=None
+        None computes with NumPy on this machine's processors. "cuda", or another device of torch,
+        is where blocks of rows are copied to and worked on, the next ones copied meanwhile; what is
+        learned and predicted are arrays of NumPy all the same. That needs ``karnet[gpu]``. Arrays
+        of torch or CuPy need no `device`: under scikit-learn's ``array_api_dispatch=True`` they are
+        worked on where they are."""
+
+CV_DEVICE = """
+    device : str, default=None
+        None computes with NumPy on this machine's processors. "cuda", or another device of torch,
+        is where blocks of rows are copied to: there hidden layers of finite width, those of tables
+        of more than `width` rows, are learned, and all networks predict. What comes first stays
+        here: views of the inputs, the search, and layers of infinite width, whose matrices are
+        small; and so does what only intervals need. What is learned and predicted are arrays of
+        NumPy all the same. That needs ``karnet[gpu]``."""
+
 ATTRIBUTES = """
     coefs_, intercepts_ : lists of arrays
         Weights and bias of each layer, in the form of scikit-learn's ``MLPClassifier`` and
@@ -149,12 +166,14 @@ CV_IMPORTANCES = """
 SHARED = {
     "{parameters}": PARAMETERS,
     "{random_state}": RANDOM_STATE,
+    "{device}": DEVICE,
     "{attributes}": ATTRIBUTES,
     "{features}": FEATURES,
     "{notes}": NOTES,
     "{references}": REFERENCES,
     "{cv_parameters}": CV_PARAMETERS,
     "{cv_budget}": CV_BUDGET,
+    "{cv_device}": CV_DEVICE,
     "{cv_members}": CV_MEMBERS,
     "{cv_results}": CV_RESULTS,
     "{cv_importances}": CV_IMPORTANCES,

@@ -38,6 +38,7 @@ class KARClassifier(Classifies, ClassUpdates):
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, multiplied with those of the rows.
     {random_state}
+    {device}
 
     Attributes
     ----------
@@ -261,6 +262,7 @@ class KARRegressor(Regresses, NumberUpdates):
     ----------
     {parameters}
     {random_state}
+    {device}
 
     Attributes
     ----------

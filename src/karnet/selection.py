@@ -46,6 +46,7 @@ class KARClassifierCV(Classifies, KARNetworkCV):
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, multiplied with those of the rows.
     {cv_budget}
+    {cv_device}
 
     Attributes
     ----------
@@ -84,6 +85,7 @@ class KARClassifierCV(Classifies, KARNetworkCV):
         class_weight: dict[Any, float] | str | None = None,
         time_budget: float | None = None,
         random_state: Any = None,
+        device: str | None = None,
     ) -> None:
         super().__init__(
             n_estimators=n_estimators,
@@ -92,6 +94,7 @@ class KARClassifierCV(Classifies, KARNetworkCV):
             cv=cv,
             time_budget=time_budget,
             random_state=random_state,
+            device=device,
         )
         self.class_weight = class_weight
 
@@ -131,7 +134,7 @@ class KARClassifierCV(Classifies, KARNetworkCV):
             decision = np.empty((len(X), len(self.classes_)))
             decision[kept] = average.left_out
             if not kept.all():
-                decision[~kept] = average(X[~kept])
+                decision[~kept] = self._answers_to(X[~kept])
             self.loo_decision_function_ = _of_two(decision)
         return self
 
@@ -217,6 +220,7 @@ class KARRegressorCV(Regresses, KARNetworkCV):
     ----------
     {cv_parameters}
     {cv_budget}
+    {cv_device}
 
     Attributes
     ----------
@@ -287,7 +291,7 @@ class KARRegressorCV(Regresses, KARNetworkCV):
             predictions = np.empty((len(X), Y.shape[1]))
             predictions[kept] = average.left_out
             if not kept.all():
-                predictions[~kept] = average(X[~kept])
+                predictions[~kept] = self._answers_to(X[~kept])
             self.loo_decision_function_ = self._in_units(predictions)
             self._errors = Y - average.left_out
             self._weight = weight

@@ -59,7 +59,7 @@ def fit(
     paper: Annotated[
         bool, typer.Option("--paper", help="Learn the paper's own network, on inputs in [0, 1].")
     ] = False,
-    device: Annotated[str, typer.Option(help="cpu, or cuda for --paper and large files.")] = "cpu",
+    device: Annotated[str, typer.Option(help="Where to learn: cpu or cuda.")] = "cpu",
     report: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Also write a page on the fit, as HTML; takes longer."),

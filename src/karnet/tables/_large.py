@@ -18,9 +18,8 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
-from .._array import check_device
 from ..estimators import KARClassifier, KARRegressor
-from ._model import SEED, WIDE, TableFit, encoded, vectorizer
+from ._model import SEED, WIDE, TableFit, device_of, encoded, vectorizer
 from ._names import check_names, missing_column
 from ._read import kind_of, memory, table_blocks, unbroken
 from ._table import Table
@@ -119,6 +118,7 @@ def fit_large(
     TableFit
         Its score is that of some rows that were left out.
     """
+    where = device_of(device)
     names, found = _target(path, target, task)
     source = Source.of(path, found)
     tell("Reading a sample of rows")
@@ -132,7 +132,7 @@ def fit_large(
             ("scaler", StandardScaler()),
         ]
     )
-    network = _shaped(steps.fit_transform(V), y, found.task, device)
+    network = _shaped(steps.fit_transform(V), y, found.task, where)
 
     def blocks() -> Iterator[tuple[Any, NDArray[Any]]]:
         done = 0
@@ -167,15 +167,13 @@ def _target(path: Path, target: str, task: str) -> tuple[list[str], Target]:
     return others, find_target(Table(path.name, column), target, task)
 
 
-def _shaped(X: NDArray[Any], y: NDArray[Any], task: str, device: str) -> Any:
+def _shaped(X: NDArray[Any], y: NDArray[Any], task: str, device: str | None) -> Any:
     """Return an unfitted network whose hidden layer the sample shaped, and its ridge chosen."""
     kind: Any = KARClassifier if task == "classification" else KARRegressor
     drawn = np.random.RandomState(SEED).standard_normal((X.shape[1] + 1, UNITS))
     drawn[1:] /= np.sqrt(X.shape[1])
-    settings = {"activation": "tanh", "direct_links": True, "random_state": SEED}
-    if device != "cpu":
-        check_device(device)
-        settings["device"] = device
+    settings: dict[str, Any] = {"activation": "tanh", "direct_links": True, "random_state": SEED}
+    settings["device"] = device
 
     def network(**others: Any) -> Any:
         return kind((UNITS,), **settings, **others)

@@ -30,6 +30,7 @@ __all__ = [
     "WIDE",
     "TableFit",
     "columns_of",
+    "device_of",
     "encoded",
     "fit_table",
     "predict_table",
@@ -93,7 +94,7 @@ def fit_table(
         Whether to learn the paper's own network, its width chosen by 10 folds, and not the average
         that settles everything.
     device : str
-        Where to compute, if the network can be told.
+        Where to learn: "cpu", or a device of torch such as "cuda".
 
     Returns
     -------
@@ -139,22 +140,17 @@ def _network(task: str, paper: bool, device: str) -> Any:
         ("classification", True): KARClassifier,
         ("regression", True): KARRegressor,
     }
-    network = kinds[task, paper](random_state=SEED)
-    if device == "cpu":
-        return network
-    if "device" not in network.get_params():
-        raise ValueError(
-            f"device {device!r} is not for {type(network).__name__}, which computes on the CPU: "
-            "take the paper's network, or no device."
-        )
-    check_device(device)
-    return network.set_params(device=device)
+    return kinds[task, paper](device=device_of(device), random_state=SEED)
+
+
+def device_of(name: str) -> str | None:
+    """Return what a network knows a device by, if it can be used here."""
+    return None if name == "cpu" else str(check_device(name))
 
 
 def _at_home(learned: Any) -> Any:
     """Return what was learned on a device, to be used wherever its file is read."""
-    if "device" in learned[-1].get_params():
-        learned[-1].set_params(device=None)
+    learned[-1].set_params(device=None)
     return learned
 
 
