@@ -242,7 +242,7 @@ def test_what_can_be_made_sense_of_is_said_in_one_line(content, note, here, caps
         (["predict", "MODEL", "t.csv", "-o", "."], "is a folder"),
         (["score", "MODEL", "t.csv"], "t.csv has no column 'target'"),
         (["fit", "t.csv", "-t", "b", "--model", "no/m"], "the folder no of m does not exist"),
-        (["fit", "t.csv", "-t", "b", "--device", "cuda"], "device 'cuda'"),
+        (["fit", "t.csv", "-t", "b", "--device", "abacus"], "device='abacus'"),
         (["fit", "t.csv", "-t", "b", "--report", "no/r.html"], "the folder no of r.html"),
     ],
 )

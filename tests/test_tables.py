@@ -436,8 +436,8 @@ def test_classes_of_one_row_do_not_keep_the_paper_s_network_from_its_width(few_w
         fit_table(Table("t", pa.table(cells)), "y", paper=True)
 
 
-def test_a_device_that_a_network_does_not_know_is_refused():
-    with pytest.raises(ValueError, match="device 'abacus'"):
+def test_a_device_that_cannot_be_used_is_refused():
+    with pytest.raises((ValueError, ImportError), match="device='abacus'"):
         fit_table(table_of(), "target", device="abacus")
 
 
