@@ -57,14 +57,13 @@ def command(*arguments: str) -> tuple[float, float]:
 def trial(name: str, fold: int, train: pd.DataFrame, test: pd.DataFrame) -> Trial:
     """Fit and predict with both."""
     with tempfile.TemporaryDirectory() as folder:
-        paths = [
-            str(Path(folder) / each) for each in ("train.csv", "test.csv", "m.karnet", "p.csv")
-        ]
-        train.to_csv(paths[0], index=False)
-        test.drop(columns=TARGET).to_csv(paths[1], index=False)
-        fit = command("fit", paths[0], "--target", TARGET, "--model", paths[2], "--quiet")
-        predict = command("predict", paths[2], paths[1], "-o", paths[3], "--quiet")
-        answers = pd.read_csv(paths[3], dtype=str, keep_default_na=False)[TARGET]
+        files = ("train.csv", "test.csv", "model.karnet", "answers.csv")
+        known, new, model, said = (str(Path(folder) / each) for each in files)
+        train.to_csv(known, index=False)
+        test.drop(columns=TARGET).to_csv(new, index=False)
+        fit = command("fit", known, "--target", TARGET, "--model", model, "--quiet")
+        predict = command("predict", model, new, "-o", said, "--quiet")
+        answers = pd.read_csv(said, dtype=str, keep_default_na=False)[TARGET]
     ours = float(np.mean(answers.to_numpy() == test[TARGET].to_numpy()))
     return Trial(name, fold, ours, _lightgbm(train, test), *fit, *predict)
 
