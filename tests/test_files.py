@@ -316,7 +316,7 @@ def test_the_list_is_for_the_skrub_of_the_extra():
     if project.exists():
         extras = tomllib.loads(project.read_text())["project"]["optional-dependencies"]
         major, minor = map(int, SKRUB.split("."))
-        assert extras["table"] == [f"skrub>={SKRUB},<{major}.{minor + 1}"]
+        assert f"skrub>={SKRUB},<{major}.{minor + 1}" in extras["table"]
 
 
 @pytest.mark.parametrize("name", kept.MODELS)
