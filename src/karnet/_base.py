@@ -22,7 +22,7 @@ from ._stream import LocalPasses, Passes, Streamed, on_device
 from ._threads import one_thread_if_narrow
 from .activations import Activation, Array, Function, resolve_activation, through_exp
 from .blocks import Blocks
-from .learner import Plan, learn
+from .learner import Plan, Report, learn
 from .network import Layer, Network, outputs, scores
 
 __all__ = ["AnyActivation", "KARNetwork"]
@@ -209,26 +209,32 @@ class KARNetwork(BaseEstimator):
     ) -> None:
         for name in LEARNED:
             self.__dict__.pop(name, None)
-        device = check_device(self.device)
-        if device is not None and isinstance(rows, Rows | Streamed):
-            rows = on_device(rows, device, partial(validation.checked_block, self._names()))
+        rows = self._on_device(rows)
         widest = max(rows.n_features, *(max(layer.V.shape) for layer in drawn), 1)
         with one_thread_if_narrow(len(rows), len(rows) if plan.kernel else widest):
             if plan.kernel is not None:
-                network, self.layers_ = learn_in_dual(rows, plan, Y)
+                network, reports = learn_in_dual(rows, plan, Y)
             elif plan.hidden == "metric":
                 best = learn_by_metric(rows, plan, drawn, Y)
-                network, self.layers_, self.metric_ = best.network, best.reports, best.metric
+                network, reports, self.metric_ = best.network, best.reports, best.metric
                 self.feature_importances_ = np.diag(self.metric_) / len(self.metric_)
             else:
-                network, self.layers_ = learn(rows, plan, drawn, Y)
-        self._keep(network, plan, getattr(rows, "X", None))
+                network, reports = learn(rows, plan, drawn, Y)
+        self._keep(network, reports, plan, getattr(rows, "X", None))
+
+    def _on_device(self, rows: Table) -> Table:
+        """Return the rows where they are to be learned from."""
+        device = check_device(self.device)
+        if device is None or not isinstance(rows, Rows | Streamed):
+            return rows
+        return on_device(rows, device, partial(validation.checked_block, self._names()))
 
     def _names(self) -> Any:
         return getattr(self, "feature_names_in_", None)
 
-    def _keep(self, network: Network, plan: Plan, X: Any) -> None:
+    def _keep(self, network: Network, reports: list[Report], plan: Plan, X: Any) -> None:
         """Keep what was learned, as arrays of the kind that X is."""
+        self.layers_, self._learned_plan = reports, plan
         self.activations_ = list(plan.activations)
         self._direct_links, self._input_map = network.direct_links, network.input_map
         if isinstance(network.input_map, ProductsWith):
@@ -252,11 +258,11 @@ class KARNetwork(BaseEstimator):
             layers = [Layer(*part) for part in parts]
         return Network(tuple(layers), self._direct_links, self._input_map)
 
-    def _inputs(self, X: Any) -> Any:
+    def _inputs(self, X: Any, method: str) -> Any:
         check_is_fitted(self)
         X = validation.check_inputs(self, X, reset=False)
         weights = self.dual_coef_ if hasattr(self, "dual_coef_") else self.coefs_[0]
-        validation.check_same_library(X, weights)
+        validation.check_same_library(X, weights, f"{type(self).__name__}.{method}")
         return X
 
     def _scores(self, X: Any) -> Any:

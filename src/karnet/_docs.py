@@ -64,7 +64,7 @@ ATTRIBUTES = """
         The activation of each layer.
     layers_ : list of karnet.learner.Report
         Of each layer: rank, solver used, residual, share of values outside the activation's domain,
-        and of targets outside that of its inverse.
+        and of targets outside that of its inverse; for the last one, what is kept of its rows.
     metric_ : ndarray of shape (n_features, n_features)
         For ``hidden="metric"``, the matrix M that the first hidden layer was drawn with, of trace
         n_features: the identity if the layer as first drawn was kept.
@@ -96,7 +96,11 @@ NOTES = """
     biases, and differ), "cauchy" the Laplace kernel of absolute differences. Direct links add the
     product of the inputs. The bias is always free, ``alpha=0`` is the limit of small ridges,
     `rcond` and `solver` are not used, sparse inputs are made dense, and the cost is the cube of the
-    number of rows: so up to a few thousand."""
+    number of rows: so up to a few thousand.
+
+    With finite width, what the output layer's rows have come to is kept, so that `partial_fit`,
+    `merge` and `forget` can add rows and take them out exactly. That takes about
+    ``8 (h + 1) (h + q)`` bytes for h columns and q outputs or classes, in memory and in a file."""
 
 REFERENCES = """
     K.-A. Toh, Z. Lin, Z. Li, B. Oh and L. Sun, "Gradient-Free Learning Based on the Kernel and the

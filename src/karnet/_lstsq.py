@@ -16,6 +16,7 @@ from ._dense import EPS
 from ._problem import Observe, Problem, Reduce, Sample
 from ._rows import Rows
 from ._solvers import DUAL, PRIMAL
+from ._statistics import Gram, Stack, Triangle
 from ._threads import one_thread_if_narrow
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "check_solver",
     "lstsq",
     "real",
+    "refuse_overflow",
     "solve",
 ]
 
@@ -60,9 +62,13 @@ class Solution:
 
 @dataclass(frozen=True)
 class Observed(Solution):
-    """A solution, and what was observed of its fit if that needed no pass of its own."""
+    """A solution, and what was observed of its fit if that needed no pass of its own.
+
+    And the statistic it was found from: any of its forms.
+    """
 
     observed: Array | None = None
+    statistic: Gram | Triangle | Stack | None = None
 
 
 def lstsq(
@@ -246,18 +252,23 @@ def solve(
     with np.errstate(all="ignore"):
         while (found := methods[name := next(names)](problem)) is None:
             pass  # the last one always answers
-    if not _all_finite(found.coef):
-        raise ValueError(
-            "the least-squares solution overflows: A or B holds values too large to be squared; "
-            "scale the columns."
-        )
+    refuse_overflow(found.coef)
     if solver not in ("auto", name):
         warnings.warn(
             f"solver={solver!r} cannot be trusted with this matrix; {name!r} was used.",
             LinAlgWarning,
             stacklevel=3,
         )
-    return Observed(found.coef, found.rank, name, found.observed)
+    return Observed(found.coef, found.rank, name, found.observed, found.statistic)
+
+
+def refuse_overflow(coef: Array) -> None:
+    """Raise an error if the solution is not finite."""
+    if not _all_finite(coef):
+        raise ValueError(
+            "the least-squares solution overflows: A or B holds values too large to be squared; "
+            "scale the columns."
+        )
 
 
 def choose_solver(m: int, n: int, singular: bool = False) -> str:

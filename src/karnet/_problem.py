@@ -78,6 +78,7 @@ class Problem:
     sample: Sample | None = None
     observe: Observe | None = None
     quick: bool = False
+    known: Triangle | None = None
 
     @property
     def columns(self) -> int:
@@ -91,7 +92,12 @@ class Problem:
 
     @cached_property
     def triangle(self) -> Triangle:
-        """The short one, or that of all rows, by halves where rounding could be taken for rank."""
+        """That known before, the short one, or that of all rows.
+
+        By halves where rounding could be taken for rank.
+        """
+        if self.known is not None:
+            return self.known
         if self.short is not None:
             return self.short
         long = self.m > SHORT and self.rcond <= CLEAR

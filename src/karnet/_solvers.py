@@ -27,9 +27,9 @@ from ._dense import (
     triangular_rcond,
 )
 from ._problem import SUMMATION, Problem, centred_rows, noise, unit_diagonal
-from ._statistics import Centre, Gram, Pair, Sum, triangular
+from ._statistics import Centre, Gram, Pair, Stack, Sum, Triangle, triangular
 
-__all__ = ["DUAL", "PRIMAL"]
+__all__ = ["DUAL", "PRIMAL", "from_gram", "without_noise"]
 
 Array = NDArray[np.float64]
 
@@ -43,14 +43,19 @@ NONE = Sum(np.zeros(0))
 
 @dataclass(frozen=True)
 class Found:
-    """Coefficients and rank; and what was observed of their fit, but for the last refinement."""
+    """Coefficients and rank; what was observed of their fit, but for the last refinement.
+
+    And the statistic they were found from.
+    """
 
     coef: Array
     rank: int
     observed: Array | None = None
+    statistic: Gram | Triangle | Stack | None = None
 
 
 Solver = Callable[[Problem], Found | None]
+Function = Callable[[Array], Array]
 
 
 def _primal_cholesky(p: Problem) -> Found | None:
@@ -64,19 +69,11 @@ def _primal_cholesky(p: Problem) -> Found | None:
 
 
 def _through_gram(p: Problem, gram: Gram) -> Found | None:
-    scale, AA = unit_diagonal(arrays.add_to_diagonal(gram.AA, p.alpha))
-    if not bool(arrays.namespace(scale).all(scale > noise(p, gram.centre))) or not moderate(
-        scale, gram.AB
-    ):
+    normal = _normal_equations(p, gram)
+    if normal is None:
         return None
-    scaled = normal_solver(AA.T, p.rcond)
-    if scaled is None:
-        return None
-
-    def solve_normal(AB: Array) -> Array:
-        return scaled(AB / scale[:, None]) / scale[:, None]
-
-    observed: list[Array] = []
+    solve_normal, scale, exact = normal
+    observed: list[Array | None] = [None]
     # The problem itself need not travel to where the rows are.
     centre, alpha, observe = gram.centre, p.alpha, p.observe
     near = centre.near(scale)
@@ -100,18 +97,45 @@ def _through_gram(p: Problem, gram: Gram) -> Found | None:
             return Pair(Sum(AE), seen)
 
         found = p.reduce(of_block, fine=True)
-        observed[:] = [arrays.to_numpy(found.second.value)] if observe else []
+        observed[0] = arrays.to_numpy(found.second.value) if observe else None
         return solve_normal(found.first.value - alpha * W)
 
     W = solve_normal(gram.AB)
-    if scaled.exact and not gram.single:
+    if exact and not gram.single:
         refined: Array | None = W
     else:
         refined = _refined(W, correction, scale, MORE_STEPS if gram.single else MAX_STEPS)
     if refined is None:
         return None
     coef = _with_bias(p, arrays.to_numpy(refined), arrays.on_host(gram.centre))
-    return Found(coef, p.columns, *observed)
+    # In single precision the products alone would not be enough.
+    return Found(coef, p.columns, observed[0], None if gram.single else arrays.on_host(gram))
+
+
+def from_gram(p: Problem, gram: Gram) -> Found | None:
+    """Return what Gram products alone give, with no data to refine it against."""
+    normal = _normal_equations(p, gram)
+    if normal is None:
+        return None
+    solve_normal, _, _ = normal
+    return Found(_with_bias(p, solve_normal(gram.AB), gram.centre), p.columns)
+
+
+def _normal_equations(p: Problem, gram: Gram) -> tuple[Function, Array, bool] | None:
+    """Return their solver, the lengths of the columns, and whether no refinement is needed."""
+    scale, AA = unit_diagonal(arrays.add_to_diagonal(gram.AA, p.alpha))
+    if not bool(arrays.namespace(scale).all(scale > noise(p, gram.centre))) or not moderate(
+        scale, gram.AB
+    ):
+        return None
+    scaled = normal_solver(AA.T, p.rcond)
+    if scaled is None:
+        return None
+
+    def solve_normal(AB: Array) -> Array:
+        return scaled(AB / scale[:, None]) / scale[:, None]
+
+    return solve_normal, scale, scaled.exact
 
 
 def _primal_qr(p: Problem) -> Found | None:
@@ -128,28 +152,41 @@ def _primal_qr(p: Problem) -> Found | None:
         if triangular_rcond(R) <= least:
             return None
         W = back_substitute(R, Z) / scale[:, None]
-    return Found(_with_bias(p, W, p.triangle.centre), p.columns)
+    return Found(_with_bias(p, W, p.triangle.centre), p.columns, statistic=_kept(p.triangle))
 
 
 def _primal_svd(p: Problem) -> Found | None:
     R, Z = _triangular_system(p)
     if p.bias and not p.alpha:
-        return Found(*_minimum_norm(p.rcond, R, Z, p.triangle.centre))
-    W, rank = _minimum_norm(p.rcond, R, Z)
-    return Found(_with_bias(p, W, p.triangle.centre), rank + p.bias)
+        coef, rank = _minimum_norm(p.rcond, R, Z, p.triangle.centre)
+    else:
+        W, rank = _minimum_norm(p.rcond, R, Z)
+        coef, rank = _with_bias(p, W, p.triangle.centre), rank + p.bias
+    return Found(coef, rank, statistic=_kept(p.triangle))
+
+
+def _kept(triangle: Triangle) -> Triangle:
+    """Return the triangle apart from the rows it was found in the place of."""
+    return Triangle(triangle.centre, triangle.R, triangle.Z.copy())
 
 
 def _triangular_system(p: Problem) -> tuple[Array, Array]:
     """Return R and Z so that ``R W = Z`` has the solution of the centred problem."""
-    R, Z = p.triangle.R, p.triangle.Z
-    if p.bias:
-        R = np.where(column_norms(R) <= noise(p, p.triangle.centre), 0.0, R)
+    R, Z = without_noise(p), p.triangle.Z
     if p.alpha:
         A = np.vstack([R, np.sqrt(p.alpha) * np.eye(p.n)])
         B = np.vstack([Z, np.zeros((p.n, Z.shape[1]))])
         order = largest_first(A)
         R, Z = triangular(A[order], B[order])
     return R, Z
+
+
+def without_noise(p: Problem) -> Array:
+    """Return R of the triangle, with zeros for columns that were constant."""
+    R = p.triangle.R
+    if not p.bias:
+        return R
+    return np.where(column_norms(R) <= noise(p, p.triangle.centre), 0.0, R)
 
 
 def _dual_cholesky(p: Problem) -> Found | None:
@@ -185,14 +222,15 @@ def _dual_svd(p: Problem) -> Found | None:
         return _primal_svd(p)
     A, B, centre = centred_rows(p)
     if not p.alpha:
-        return Found(*_minimum_norm(p.rcond, A, B, centre if p.bias else None))
+        coef, rank = _minimum_norm(p.rcond, A, B, centre if p.bias else None)
+        return Found(coef, rank, statistic=_rows_kept(p))
     U, s, Vt = svd(A)
     felt = s > p.rcond * s[:1].sum()
     filtered = (s[felt] / (s[felt] ** 2 + p.alpha))[:, None]
     W = Vt[felt].T @ (filtered * (U[:, felt].T @ B))
     singular = np.sqrt(p.alpha) <= p.rcond * s[:1].sum()
     rank = int(felt.sum()) + p.bias if singular else p.columns
-    return Found(_with_bias(p, W, centre), rank)
+    return Found(_with_bias(p, W, centre), rank, statistic=_rows_kept(p))
 
 
 def _dual_system(p: Problem) -> tuple[Array, Array, Centre | None]:
@@ -209,8 +247,13 @@ def _dual_system(p: Problem) -> tuple[Array, Array, Centre | None]:
 
 def _from_dual(p: Problem, W: Array, centre: Centre | None) -> Found:
     if centre is None:
-        return Found(W, p.m)
-    return Found(_with_bias(p, W[: p.n], centre), p.columns)
+        return Found(W, p.m, statistic=_rows_kept(p))
+    return Found(_with_bias(p, W[: p.n], centre), p.columns, statistic=_rows_kept(p))
+
+
+def _rows_kept(p: Problem) -> Stack:
+    """Return the rows in one piece."""
+    return Stack((p.stack.A,), (p.stack.B,))
 
 
 PRIMAL: dict[str, Solver] = {"cholesky": _primal_cholesky, "qr": _primal_qr, "svd": _primal_svd}

@@ -130,6 +130,13 @@ class Centre:
         moved = _sum_and_rounding(self.mean, self.low + share * self._to(other))
         return Centre(weight, *moved, self.n)
 
+    def without(self, other: Centre, /) -> Centre:
+        """Return the statistic of which this is the merger with the other."""
+        weight = self.weight - other.weight
+        share = other.weight / weight if weight else 0.0
+        moved = _sum_and_rounding(self.mean, self.low - share * self._to(other))
+        return Centre(weight, *moved, self.n)
+
     def step(self, other: Centre) -> Array:
         """Return the row [a, b] that products about the common mean have and those apart lack."""
         weight = self.weight + other.weight
@@ -278,11 +285,21 @@ class Gram:
         AB += a[:, None] * b
         return Gram(self.centre.merge(other.centre), AA, AB, self.single)
 
+    def without(self, other: Gram, /) -> Gram:
+        """Return the statistic of which this is the merger with the other."""
+        rest = self.centre.without(other.centre)
+        step = rest.step(other.centre)
+        a, b = step[: rest.n], step[rest.n :]
+        AA, AB = self.AA - other.AA, self.AB - other.AB
+        AA -= np.outer(a, a)
+        AB -= np.outer(a, b)
+        return Gram(rest, AA, AB)
+
 
 def _far_mean(A: Array) -> Array | None:
     """Return the means of the first rows if one is far from zero beside what its column varies."""
     xp = arrays.namespace(A)
-    some = arrays.some_rows(A, slice(0, HEAD))
+    some = arrays.some_rows(A, slice(0, min(HEAD, A.shape[0])))
     mean = xp.mean(some, axis=0)
     far = xp.any(mean**2 > 0.5 * NEAR * xp.mean((some - mean) ** 2, axis=0))
     return mean if bool(far) else None

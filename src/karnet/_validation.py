@@ -96,16 +96,16 @@ def _floats(X: Any) -> list[Any]:
     return [xp.float64, xp.float32]
 
 
-def check_same_library(X: Any, weights: Any) -> None:
+def check_same_library(X: Any, weights: Any, method: str) -> None:
     """Raise an error if X is of another library, or on another device, than what was learned."""
     if not get_config()["array_api_dispatch"]:
         return
     kinds = [(type(each), arrays.device_of(each)) for each in (X, weights)]
     if (arrays.is_foreign(X) or arrays.is_foreign(weights)) and kinds[0] != kinds[1]:
         raise ValueError(
-            f"X must use the same namespace and the same device as the X of fit, but is a "
-            f"{kinds[0][0].__name__} on {kinds[0][1]} instead of a {kinds[1][0].__name__} on "
-            f"{kinds[1][1]}."
+            f"X of {method}() must use the same namespace and the same device as the X of fit(), "
+            f"but is a {kinds[0][0].__name__} on {kinds[0][1]} instead of a "
+            f"{kinds[1][0].__name__} on {kinds[1][1]}."
         )
 
 

@@ -3,33 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, Self
 
-import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
 
 from . import _array as arrays
 from . import _validation as validation
-from ._base import AnyActivation, KARNetwork
+from ._base import AnyActivation
 from ._docs import documented
+from ._partial_fit import ClassUpdates, NumberUpdates
 from ._rows import Rows, Table
-from ._scan import AsCodes, AsTargets, Scan, moments_of
+from ._scan import AsCodes, AsTargets, Scan
 from ._statistics import Moments
 from ._stream import Passes
-from .activations import Activation, Array, resolve_activation
+from ._targets import class_targets
 from .learner import Plan
-from .network import Layer
 
 __all__ = ["KARClassifier", "KARRegressor"]
 
-# How far inside the interval of the inverse activation class targets of 0 and 1 are put.
-CLASS_MARGIN = 0.05
-
 
 @documented
-class KARClassifier(ClassifierMixin, KARNetwork):
+class KARClassifier(ClassifierMixin, ClassUpdates):
     """Classifier that solves every layer of a neural network by minimum-norm least squares.
 
     For k = 1 ... n, ``||A_k W_k - B_k||^2 + alpha ||V_k||^2`` is minimised, then the norm of W_k,
@@ -131,7 +126,7 @@ class KARClassifier(ClassifierMixin, KARNetwork):
         self
         """
         with validation.unchanged_on_failure(self):
-            plan, sizes = self._plan(default_output=None)
+            plan, sizes = self._plan(self._default_output)
             X = validation.check_inputs(self, X, reset=True, finite=self.device is None)
             self.classes_, rows = self._coded(X, y, sample_weight)
             self._fit_classes(rows, plan, sizes)
@@ -159,7 +154,7 @@ class KARClassifier(ClassifierMixin, KARNetwork):
 
     def _fit_passes(self, passes: Passes) -> Self:
         with validation.unchanged_on_failure(self):
-            plan, sizes = self._plan(default_output=None)
+            plan, sizes = self._plan(self._default_output)
             scan = Scan.through(passes, None)
             self._take_names(scan.n_features, passes.names)
             labels = scan.labels
@@ -172,14 +167,7 @@ class KARClassifier(ClassifierMixin, KARNetwork):
         return self
 
     def _fit_classes(self, rows: Table, plan: Plan, sizes: tuple[int, ...]) -> None:
-        if self.classes_.shape[0] < 2:
-            raise ValueError(
-                f"y must hold at least two classes, but holds one class only: "
-                f"{arrays.to_numpy(self.classes_).tolist()[0]!r}."
-            )
-        Y = _class_targets(plan.activations[-1], self.classes_.shape[0])
-        drawn = self._draw(plan, sizes, rows.n_features, Y.shape[1])
-        self._fit_network(rows, plan, drawn, Y)
+        self._fit_network(rows, plan, *self._start(plan, sizes, rows.n_features))
 
     def decision_function(self, X: Any) -> NDArray[Any]:
         """Return how strongly the network answers with each class.
@@ -196,11 +184,13 @@ class KARClassifier(ClassifierMixin, KARNetwork):
             row and 0 for all others. For two classes one column, -1 and 1 where
             the output is what was taught for ``classes_[0]`` and ``classes_[1]``.
         """
-        X = self._inputs(X)
+        return self._decision(self._inputs(X, "decision_function"))
+
+    def _decision(self, X: Any) -> Any:
         if self.classes_.shape[0] > 2:
             return arrays.as_type(self._outputs(X), X.dtype)
         f = self.activations_[-1]
-        low, high = f.phi(_class_targets(f, 2))[:, 0].tolist()
+        low, high = f.phi(class_targets(f, 2))[:, 0].tolist()
         Z = self._scores(X)
         return arrays.as_type((2.0 * Z - low - high) / (high - low), X.dtype)[:, 0]
 
@@ -216,7 +206,7 @@ class KARClassifier(ClassifierMixin, KARNetwork):
         -------
         ndarray of shape (n_samples,)
         """
-        decision = self.decision_function(X)
+        decision = self._decision(self._inputs(X, "predict"))
         xp = arrays.namespace(decision)
         if decision.ndim == 2:
             codes = xp.argmax(decision, axis=1)
@@ -241,7 +231,7 @@ class KARClassifier(ClassifierMixin, KARNetwork):
             4 for more: the scale at which a probability near 1/2 changes as the taught
             output of 0 or 1 does.
         """
-        decision = self.decision_function(X)
+        decision = self._decision(self._inputs(X, "predict_proba"))
         if decision.ndim == 1:
             return arrays.expit(
                 2.0 * arrays.joined([-decision[:, None], decision[:, None]], axis=1)
@@ -252,7 +242,7 @@ class KARClassifier(ClassifierMixin, KARNetwork):
 
 
 @documented
-class KARRegressor(RegressorMixin, KARNetwork):
+class KARRegressor(RegressorMixin, NumberUpdates):
     """Regressor that solves every layer of a neural network by minimum-norm least squares.
 
     For k = 1 ... n, ``||A_k W_k - B_k||^2 + alpha ||V_k||^2`` is minimised, then the norm of W_k,
@@ -322,20 +312,15 @@ class KARRegressor(RegressorMixin, KARNetwork):
         self
         """
         with validation.unchanged_on_failure(self):
-            plan, sizes = self._plan(default_output=resolve_activation("identity"))
+            plan, sizes = self._plan(self._default_output)
             X = validation.check_inputs(self, X, reset=True, finite=self.device is None)
-            y = validation.check_real_targets(y, X.shape[0])
-            weight = validation.check_weight(sample_weight, len(y))
-            X, y, weight = validation.without_zeros(X, y, weight)
-            moments = moments_of(plan.activations[-1], y, weight)
-            self._one_output = y.ndim == 1
-            Y = arrays.like(X, y[:, None] if self._one_output else y)
-            self._fit_targets(Rows(X, Y, arrays.like(X, weight)), plan, sizes, moments)
+            rows, moments = self._numbers(X, y, sample_weight, plan)
+            self._fit_targets(rows, plan, sizes, moments)
         return self
 
     def _fit_passes(self, passes: Passes) -> Self:
         with validation.unchanged_on_failure(self):
-            plan, sizes = self._plan(default_output=resolve_activation("identity"))
+            plan, sizes = self._plan(self._default_output)
             scan = Scan.through(passes, plan.activations[-1])
             self._take_names(scan.n_features, passes.names)
             self._one_output = not scan.target_shape
@@ -347,10 +332,7 @@ class KARRegressor(RegressorMixin, KARNetwork):
     def _fit_targets(
         self, rows: Table, plan: Plan, sizes: tuple[int, ...], moments: Moments
     ) -> None:
-        drawn = self._draw(plan, sizes, rows.n_features, rows.n_targets)
-        if drawn and plan.hidden == "pullback":
-            plan, drawn[-1] = _in_target_units(plan, drawn[-1], moments)
-        self._fit_network(rows, plan, drawn)
+        self._fit_network(rows, *self._start(plan, sizes, rows, moments))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the network's output for each row.
@@ -364,26 +346,6 @@ class KARRegressor(RegressorMixin, KARNetwork):
         -------
         ndarray of shape (n_samples,) or (n_samples, n_outputs), as the y of `fit`
         """
-        X = self._inputs(X)
+        X = self._inputs(X, "predict")
         G = arrays.as_type(self._outputs(X), X.dtype)
         return G[:, 0] if self._one_output else G
-
-
-def _class_targets(f: Activation, q: int) -> Array:
-    """Return the output taught for each class: one column for two classes, else an indicator."""
-    Y = np.array([[0.0], [1.0]]) if q == 2 else np.eye(q)
-    return f.inside(Y, CLASS_MARGIN)
-
-
-def _in_target_units(plan: Plan, last: Layer, moments: Moments) -> tuple[Plan, Layer]:
-    """Return plan and drawn output layer for targets of any unit and offset.
-
-    Weights are drawn for standardised targets, or the inverse activations would saturate.
-    """
-    mean, variance = moments.centre.mean, moments.squares / moments.centre.weight
-    if not plan.fit_intercept:
-        mean, variance = np.zeros_like(mean), variance + mean**2
-    scale = np.sqrt(variance)
-    scale[scale == 0.0] = 1.0
-    layer = Layer(last.V * scale, last.w * scale + mean, last.f)
-    return replace(plan, centre=mean), layer

@@ -7,7 +7,7 @@ C_k``, E the m x q class indicator. Then ``W_k = (A_k^+ E) C_k``: q right-hand s
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from math import prod
 from typing import Any
@@ -23,7 +23,17 @@ from ._statistics import Sum
 from .activations import Activation, Array, Function
 from .network import Layer, Network, count, forward_through, pull_back
 
-__all__ = ["Plan", "Report", "Task", "indicator", "learn", "output_task", "seen_by_output"]
+__all__ = [
+    "Plan",
+    "Report",
+    "Task",
+    "cut_off",
+    "indicator",
+    "learn",
+    "n_inputs",
+    "output_task",
+    "seen_by_output",
+]
 
 # Cut-off of a matrix made by a pulled-back layer, which is numerically singular by nature: its
 # pre-activation has rank q for q classes, and hardly more for q outputs. At machine precision its
@@ -89,18 +99,22 @@ class Report:
         ones; "random" if the layer stayed as drawn, "metric" if that was times an input metric.
     residual : float or None
         ``||A_k W_k - B_k|| / ||B_k||``, rows weighted; None if the layer stayed as drawn.
-    outside : float
+    outside : float or None
         Share of the values of A_k W_k outside the domain of the activation.
-    clipped : float
+    clipped : float or None
         Share of the pulled-back target values on which the inverse activation is not defined; they
         were moved to the edge of where it is.
+    statistic : optional
+        Of the output layer: what its rows have come to, for more of them to be added, merged or
+        removed. After that residual, outside and clipped, which only the rows can tell, are None.
     """
 
     rank: int | None
     solver: str
     residual: float | None
-    outside: float
-    clipped: float = 0.0
+    outside: float | None
+    clipped: float | None = 0.0
+    statistic: Any = field(default=None, repr=False, compare=False)
 
     @classmethod
     def of(cls, rank: int, solver: str, tally: Array) -> Report:
@@ -182,24 +196,18 @@ def _learn_layer(
     # As wide as in prediction: in chunks of other heights products round differently.
     shapes = [max(layer.V.shape) for layer in (*below, *upper)]
     links = rows.n_features * plan.direct_links
-    last = len(upper[-1].V) + links if upper else _n_inputs(rows, plan, below)
+    last = len(upper[-1].V) + links if upper else n_inputs(rows, plan, below)
     seen = _seen(rows, plan, below, watch, *shapes, last, wide)
 
-    def reduction_of(some: Table) -> Reduce:
-        def reduce(statistic: Callable[..., Any], /, fine: bool = False) -> Any:
-            return some.reduce(lambda a, y, w: statistic(a, task.right_hand_side(y), w), fine)
-
-        return reduce
-
     solution = solve(
-        reduction_of(seen),
+        task.reduction(seen),
         len(rows),
-        _n_inputs(rows, plan, below),
+        n_inputs(rows, plan, below),
         bias=task.bias,
         alpha=plan.alpha,
         solver=plan.solver,
-        rcond=_cut_off(plan, below),
-        sample=lambda step: reduction_of(seen.every(step)),
+        rcond=cut_off(plan, below),
+        sample=lambda step: task.reduction(seen.every(step)),
         quick=seen.quick,
         observe=None if task.distinct is None else task.observe,
     )
@@ -207,8 +215,10 @@ def _learn_layer(
     observed = solution.observed
     if observed is None:
         observed = arrays.to_numpy(seen.reduce(partial(task.measure, layer), fine=True).value)
-    reports = _drawn_reports(watch, below)
-    return layer, [*reports, Report.of(solution.rank, solution.solver, observed)]
+    report = Report.of(solution.rank, solution.solver, observed)
+    if _is_output(plan, below):
+        report = replace(report, statistic=solution.statistic)
+    return layer, [*_drawn_reports(watch, below), report]
 
 
 def _drawn_reports(watch: list[Array] | None, below: Sequence[Layer]) -> list[Report]:
@@ -268,6 +278,14 @@ class Task:
         if self.distinct is None:
             return self.goals(y).B - arrays.like(y, np.asarray(self.centre))
         return indicator(y, len(self.distinct.B))
+
+    def reduction(self, rows: Table) -> Reduce:
+        """Return the reduction over blocks of rows with the right-hand side of their targets."""
+
+        def reduce(statistic: Callable[..., Any], /, fine: bool = False) -> Any:
+            return rows.reduce(lambda a, y, w: statistic(a, self.right_hand_side(y), w), fine)
+
+        return reduce
 
     def in_goals(self, M: Array) -> Array:
         """Return what is linear in the right-hand side as linear in the goals less the centre."""
@@ -339,14 +357,15 @@ def output_task(plan: Plan, Y: Array | None) -> Task:
 
 def seen_by_output(rows: Table, plan: Plan, hidden: Sequence[Layer]) -> Table:
     """Return the rows as the output layer sees them, through the hidden layers and direct links."""
-    return _seen(rows, plan, hidden, None, *(max(layer.V.shape) for layer in hidden))
+    return _seen(rows, plan, hidden, None, 1, *(max(layer.V.shape) for layer in hidden))
 
 
 def _is_output(plan: Plan, below: Sequence[Layer]) -> bool:
     return len(below) == len(plan.activations) - 1
 
 
-def _n_inputs(rows: Table, plan: Plan, below: Sequence[Layer]) -> int:
+def n_inputs(rows: Table, plan: Plan, below: Sequence[Layer]) -> int:
+    """Return how many columns the layer after those below sees."""
     if not below:
         return rows.n_features
     links = rows.n_features * (plan.direct_links and _is_output(plan, below))
@@ -358,11 +377,12 @@ def _seen(
 ) -> Table:
     """Return the rows as the layer after those below sees them, and uses at the given widths."""
     links = plan.direct_links and _is_output(plan, below)
-    widest = max(_n_inputs(rows, plan, below), *widths)
+    widest = max(n_inputs(rows, plan, below), *widths)
     return rows.map(forward_through(below, links, plan.input_map), widest, watch)
 
 
-def _cut_off(plan: Plan, below: Sequence[Layer]) -> float | None:
+def cut_off(plan: Plan, below: Sequence[Layer]) -> float | None:
+    """Return the relative cut-off for the layer after those below; None for machine precision."""
     if plan.rcond is None and plan.hidden == "pullback" and below:
         return PULLED_BACK_RCOND
     return plan.rcond
