@@ -103,7 +103,7 @@ B1 = expit((B2 - W2[0]) @ np.linalg.pinv(W2[1:]))
 def show(matrices: dict[str, np.ndarray]) -> None:
     """Draw matrices as pictures side by side, as wide as they have columns."""
     widths = [max(matrix.shape[1], 3) for matrix in matrices.values()]
-    figure, axes = plt.subplots(
+    _, axes = plt.subplots(
         1, len(matrices), figsize=(8.0, 3.2), layout="constrained", width_ratios=widths
     )
     for place, (name, matrix) in zip(axes, matrices.items(), strict=True):
@@ -197,5 +197,5 @@ plt.show()
 # %%
 # So the paper's network is quick, and nearly linear: where no weighted sum of the inputs helps, it
 # cannot help either, as :doc:`two moons <moons>` show. There random layers, or the estimators that
-# settle everything themselves, do better. The page on :doc:`the method </method>` has the rest: what was
+# settle everything themselves, do better. :doc:`The method </method>` has the rest: what was
 # decided where the paper leaves a choice, and where the method ends.

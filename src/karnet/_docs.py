@@ -56,6 +56,12 @@ RANDOM_STATE = """
     random_state : int, RandomState instance or None, default=None
         What weights are drawn with."""
 
+DEVICE = """
+    device : str, default=None
+        A device of torch to compute on, like "cuda": rows are copied there block by block, and what
+        is learned comes back. None: where the rows are.
+"""
+
 ATTRIBUTES = """
     coefs_, intercepts_ : lists of arrays
         Weights and bias of each layer, in the form of scikit-learn's ``MLPClassifier`` and
@@ -145,6 +151,7 @@ CV_IMPORTANCES = """
 SHARED = {
     "{parameters}": PARAMETERS,
     "{random_state}": RANDOM_STATE,
+    "{device}": DEVICE,
     "{attributes}": ATTRIBUTES,
     "{features}": FEATURES,
     "{notes}": NOTES,

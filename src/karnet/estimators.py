@@ -38,6 +38,7 @@ class KARClassifier(ClassifierMixin, ClassUpdates):
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, multiplied with those of the rows.
     {random_state}
+    {device}
 
     Attributes
     ----------
@@ -254,6 +255,7 @@ class KARRegressor(RegressorMixin, NumberUpdates):
     ----------
     {parameters}
     {random_state}
+    {device}
 
     Attributes
     ----------
