@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, Self
 
@@ -13,7 +14,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from . import _validation as validation
-from ._array import check_device, is_foreign, like
+from ._array import check_device, is_foreign, like, on_host
 from ._infinite import ProductsWith, infinite_layers, learn_in_dual
 from ._lstsq import check_non_negative, check_rcond, check_solver
 from ._metric import learn_by_metric
@@ -225,7 +226,8 @@ class KARNetwork(BaseEstimator):
     def _on_device(self, rows: Table) -> Table:
         """Return the rows where they are to be learned from."""
         device = check_device(self.device)
-        if device is None or not isinstance(rows, Rows | Streamed):
+        lives_elsewhere = isinstance(rows, Rows) and is_foreign(rows.X)
+        if device is None or lives_elsewhere or not isinstance(rows, Rows | Streamed):
             return rows
         return on_device(rows, device, partial(validation.checked_block, self._names()))
 
@@ -243,7 +245,9 @@ class KARNetwork(BaseEstimator):
         else:
             self.coefs_ = [layer.V for layer in network.layers]
             self.intercepts_ = [layer.w for layer in network.layers]
-        if is_foreign(X):
+        if not is_foreign(X):
+            self.layers_ = [replace(each, statistic=on_host(each.statistic)) for each in reports]
+        else:
             for name in LEARNED:
                 if isinstance(value := self.__dict__.get(name), list):
                     setattr(self, name, [like(X, each) for each in value])

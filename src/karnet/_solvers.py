@@ -109,7 +109,7 @@ def _through_gram(p: Problem, gram: Gram) -> Found | None:
         return None
     coef = _with_bias(p, arrays.to_numpy(refined), arrays.on_host(gram.centre))
     # In single precision the products alone would not be enough.
-    return Found(coef, p.columns, observed[0], None if gram.single else arrays.on_host(gram))
+    return Found(coef, p.columns, observed[0], None if gram.single else gram)
 
 
 def from_gram(p: Problem, gram: Gram) -> Found | None:

@@ -156,7 +156,9 @@ class ExactUpdates(KARNetwork):
 
     def _batch(self, X: Any, first: bool = False) -> Any:
         """Return the checked inputs of a batch."""
-        return validation.check_inputs(self, X, reset=True) if first else self._inputs(X)
+        if first:
+            return validation.check_inputs(self, X, reset=True)
+        return self._inputs(X, "partial_fit")
 
     def _learn_more(self, rows: Rows, frozen: Frozen, kept: Accumulator) -> None:
         with one_thread_if_narrow(max(len(rows), kept.n), kept.n):
@@ -190,7 +192,9 @@ class ExactUpdates(KARNetwork):
             )
         if isinstance(kept, Accumulator):
             return replace(kept, **settings)
-        return Accumulator.of(kept, bias=self._learned_plan.fit_intercept, **settings)
+        return Accumulator.of(
+            arrays.on_host(kept), bias=self._learned_plan.fit_intercept, **settings
+        )
 
     def _settings(self, frozen: Frozen) -> dict[str, Any]:
         plan = replace(frozen.plan, rcond=check_rcond(self.rcond))
