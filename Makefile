@@ -19,7 +19,7 @@ lint: .venv/.test
 
 docs: .venv/.docs ## build the site, without a network, and follow its links
 	rm -rf $(SITE) docs/auto_examples docs/generated
-	$(BIN)/python -m sphinx --fail-on-warning --keep-going --jobs 2 --quiet docs $(SITE)
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --jobs 2 --quiet -d build/doctrees docs $(SITE)
 	$(BIN)/python docs/check_links.py $(SITE)
 	@echo "The site is $(SITE)/index.html"
 

@@ -14,6 +14,7 @@ if there is one, and this machine's own processor in torch's hands if there is n
 
 from importlib.util import find_spec
 
+import matplotlib.pyplot as plt
 import numpy as np
 
 from karnet import KARClassifier
@@ -38,6 +39,10 @@ if installed:
     there = network(device).fit(X, y)
     difference = np.abs(there.coefs_[-1] - at_home.coefs_[-1]).max()
     print(f"device {device!r}: {there.score(X, y):.3f} right, weights differ by {difference:.0e}")
+    figure, axes = plt.subplots(figsize=(4.0, 3.6), layout="constrained")
+    axes.plot(at_home.coefs_[-1], there.coefs_[-1], ".", color="#2a7fc4", markersize=3)
+    axes.set(title="output weights", xlabel="this machine", ylabel=f"device {device!r}")
+    plt.show()
 else:
     print("This page was built without torch; pip install 'karnet[gpu]' brings it.")
 

@@ -14,7 +14,11 @@ least-squares fit is.
 # adds a bias, and bends every number by a function :math:`f`; the next layer does the same with
 # what comes out. In letters, with a column of ones so that the bias is a weight like any other:
 #
-# .. math:: A_1 = [1, X], \qquad A_2 = [1, f(A_1 W_1)], \qquad G = f(A_2 W_2).
+# .. math::
+#
+#    A_1 &= [1, X] \\
+#    A_2 &= [1, f(A_1 W_1)] \\
+#    G &= f(A_2 W_2)
 #
 # Prediction goes from left to right. Learning, here, goes from right to left first: it asks what
 # each layer *should* have given.
@@ -87,7 +91,10 @@ plt.show()
 # :math:`w_2` and the rest, :math:`V_2`. What should the upper layer see, so that it answers Y?
 # Undo the function, take away the bias, undo the multiplication:
 #
-# .. math:: B_2 = \varphi(Y), \qquad B_1 = \varphi\left((B_2 - 1 w_2) V_2^+\right).
+# .. math::
+#
+#    B_2 &= \varphi(Y) \\
+#    B_1 &= \varphi\left((B_2 - 1 w_2) V_2^+\right)
 #
 # :math:`V^+` is the pseudoinverse: what comes nearest to dividing by a matrix. :math:`B_1` is the
 # target of the layer below.

@@ -41,7 +41,7 @@ for name, net in networks.items():
 # Where they draw the line
 # ------------------------
 
-grid = np.meshgrid(np.linspace(-1.8, 2.8, 160), np.linspace(-1.3, 1.8, 120))
+grid = np.meshgrid(np.linspace(-1.8, 2.8, 110), np.linspace(-1.3, 1.8, 80))
 points = np.column_stack([axis.ravel() for axis in grid])
 figure, places = plt.subplots(2, 2, figsize=(8.0, 6.0), layout="constrained")
 for axes, (name, net) in zip(places.flat, networks.items(), strict=True):

@@ -10,9 +10,11 @@ from importlib.resources import files
 
 import numpy as np
 
-OPTIONAL = """array_api_compat cupy dask distributed matplotlib onnx onnxruntime pandas polars pyarrow
-rich skl2onnx skops skrub torch typer""".split()
-MODULES = "activations blocks datasets kernels loo accumulate".split()
+OPTIONAL = (
+    *("array_api_compat", "cupy", "dask", "distributed", "matplotlib", "onnx", "onnxruntime"),
+    *("pandas", "polars", "pyarrow", "rich", "skl2onnx", "skops", "skrub", "torch", "typer"),
+)
+MODULES = ("accumulate", "activations", "blocks", "datasets", "kernels", "loo")
 
 
 def is_here(name: str) -> bool:
