@@ -46,7 +46,7 @@ PART = 8
 LOWEST = 256
 # Numbers per block that is copied to a device, small enough for the first to be there soon, and
 # threads that copy: enough to be as fast as the way there.
-COPIED, COPYING = 2**27, 8
+COPIED, COPYING = 2**27, 4
 
 
 class Statistic(Protocol):

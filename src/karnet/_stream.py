@@ -435,7 +435,8 @@ def _of_block(
     rows = rows_of(*prepare(*raw), watch=watch if watched else None)
     if not len(rows):
         return _Part(None, 0, [])
-    if len(rows) * max(rows.width, rows.n_features) > rows.block_size:
+    most = BLOCK_SIZE if arrays.is_host(rows.X) else 2 * COPIED
+    if len(rows) * max(rows.width, rows.n_features) > most:
         found = rows.reduce(statistic, fine)
     else:
         found = rows.of_block(statistic, fine, [], slice(0, len(rows)))
