@@ -34,6 +34,7 @@ myst_heading_anchors = 3
 autosummary_generate = True
 autodoc_typehints = "none"
 numpydoc_show_class_members = False
+toc_object_entries_show_parents = "hide"
 
 # One file, which needs no other: pages show formulas from a disk as from a server.
 mathjax = distribution("sphinx-mathjax-offline").locate_file(

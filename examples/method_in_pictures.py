@@ -162,18 +162,18 @@ print(f"largest difference from KARClassifier: {difference:.0e}")
 # the solver looks at the shape and the rank of the problem and takes the fastest way that is safe.
 
 solution = lstsq(np.array([[1.0, 1.0]]), np.array([1.0]))
+print(f"weights {solution.coef}, rank {solution.rank}, by {solution.solver}")
 # sphinx_gallery_start_ignore
-figure, axes = plt.subplots(figsize=(4.0, 3.6), layout="constrained")
+figure, axes = plt.subplots(figsize=(6.4, 3.4), layout="constrained")
 line = np.linspace(-0.4, 1.4, 2)
-axes.plot(line, 1.0 - line, color=BLUE, label="all solutions of $w_1 + w_2 = 1$")
+axes.plot(line, 1.0 - line, color=BLUE, label="all solutions of\n$w_1 + w_2 = 1$")
 axes.plot(*solution.coef, "o", color=ORANGE, label="the shortest")
 axes.add_patch(plt.Circle((0, 0), np.sqrt(0.5), fill=False, linestyle=":", color=ORANGE))
 axes.plot([0, solution.coef[0]], [0, solution.coef[1]], color=ORANGE, linewidth=1.0)
-axes.set(xlabel="$w_1$", ylabel="$w_2$", aspect="equal", ylim=(-0.85, 1.6))
-axes.legend(frameon=False, loc="upper center")
-# sphinx_gallery_end_ignore
-print(f"weights {solution.coef}, rank {solution.rank}, by {solution.solver}")
+axes.set(xlabel="$w_1$", ylabel="$w_2$", aspect="equal", ylim=(-0.85, 1.5))
+figure.legend(*axes.get_legend_handles_labels(), frameon=False, loc="outside right")
 plt.show()
+# sphinx_gallery_end_ignore
 
 # %%
 # What a pulled-back layer looks like inside
