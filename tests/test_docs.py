@@ -29,9 +29,7 @@ def lines_of_python(page):
     return re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.S | re.M)
 
 
-PAGES = [
-    page for page in [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))] if lines_of_python(page)
-]
+PAGES = [page for page in sorted(DOCS.rglob("*.md")) if lines_of_python(page)]
 
 
 def rows_for_updates():
