@@ -35,7 +35,12 @@ docs: .venv/.docs ## build the site, without a network, and follow its links
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[paper]'
 	touch $@
 
+# The build of torch for processors alone: any other brings gigabytes for GPUs.
+TORCH_CPU ?= torch==2.13.0+cpu
+
 .venv/.test: pyproject.toml | .venv/.made
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check '$(TORCH_CPU)' || \
+	  echo "No torch for processors was found: tests of devices are skipped."
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	touch $@ .venv/.paper
 
@@ -53,7 +58,7 @@ PYTHON312 ?= $(shell for python in python3.12 "$$(pyenv prefix 3.12 2>/dev/null)
   "$$python" -c '' 2>/dev/null && { echo "$$python"; break; }; done)
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: bench bench-quick
+.PHONY: bench bench-quick bench-scale
 
 bench: benchmarks/.venv/.made benchmarks/.venv312/.made ## compare with peers, about 9 minutes
 	$(BENCH) benchmarks/run.py
@@ -61,9 +66,12 @@ bench: benchmarks/.venv/.made benchmarks/.venv312/.made ## compare with peers, a
 bench-quick: benchmarks/.venv/.made benchmarks/.venv312/.made ## the same at smaller sizes
 	$(BENCH) benchmarks/run.py --quick
 
+bench-scale: benchmarks/.venv/.made ## what large tables take, about 12 minutes and 5 GB of disk
+	$(BENCH) benchmarks/scale.py
+
 benchmarks/.venv/.made: pyproject.toml
 	$(PYTHON) -m venv benchmarks/.venv
-	$(BENCH) $(PIP_INSTALL) --editable '.[paper]'
+	$(BENCH) $(PIP_INSTALL) --editable '.[blocks,paper]'
 	@for peer in $(PEERS); do $(BENCH) $(PIP_INSTALL) $$peer || \
 	  echo "$$peer cannot be installed: the tables will say so."; done
 	touch $@

@@ -9,7 +9,17 @@ from pathlib import Path
 
 __all__ = ["describe_machine", "describe_versions"]
 
-PACKAGES = ("karnet", "numpy", "scipy", "scikit-learn", "lightgbm", "swimnetworks", "hpelm", "gfdl")
+PACKAGES = (
+    "karnet",
+    "numpy",
+    "scipy",
+    "scikit-learn",
+    "lightgbm",
+    "swimnetworks",
+    "hpelm",
+    "gfdl",
+    "pyarrow",
+)
 
 
 def describe_machine(threads: int) -> str:

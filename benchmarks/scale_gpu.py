@@ -4,6 +4,9 @@ A random network of 10^6 x 100 inputs, 1000 units and 10 classes, in float64: le
 the card, from data in host memory, and, with more rows than fit there, from a generator. Beside it
 in the same run: ``H.T @ H`` and ``torch.linalg.lstsq`` on the ready hidden matrix H, and the copy
 of the data to the card.
+
+``--only cv`` is for the estimator that settles everything itself: 10^6 x 20 inputs from host memory
+and 3 classes, learned with and without the card, and what distances take there.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ import os
 import platform
 import sys
 import time
+from unittest.mock import patch
 
 os.environ.setdefault("SCIPY_ARRAY_API", "1")
 
@@ -22,7 +26,8 @@ import sklearn
 import torch
 
 import karnet
-from karnet import KARClassifier
+from karnet import KARClassifier, KARClassifierCV
+from karnet import _array as arrays
 from karnet.blocks import Blocks
 
 Q, H, D = 10, 1000, 100
@@ -126,12 +131,52 @@ def streamed(m, d, activation):
     print(learned.layers_[-1])
 
 
+def settled(m, d=20):
+    """Yield what the estimator that settles everything takes with and without the card."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((m, d))
+    signal = np.sin(2.0 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.3 * rng.standard_normal(m)
+    y = np.digitize(signal, [-0.5, 0.5])
+    KARClassifierCV(width=100, random_state=0, device="cuda").fit(X[:2000], y[:2000])
+    took, answers = {}, {}
+    for device in ("cuda", None):
+        start = time.perf_counter()
+        learned = KARClassifierCV(random_state=0, device=device).fit(X, y)
+        took[device] = time.perf_counter() - start
+        start = time.perf_counter()
+        answers[device] = learned.decision_function(X)
+        predict = time.perf_counter() - start
+        name = device or f"NumPy, {os.cpu_count()} cores"
+        yield f"cv {m:.0e} x {d}, {name}: fit", took[device], None
+        yield f"cv {m:.0e} x {d}, {name}: decision function", predict, None
+        yield f"cv {m:.0e} x {d}, {name}: accuracy of rows left out", learned.best_score_, None
+        print([(each.shape, each.alpha_) for each in learned.estimators_])
+    here, there = answers[None], answers["cuda"]
+    same = np.mean(here.argmax(axis=1) == there.argmax(axis=1))
+    yield f"cv {m:.0e} x {d}: fit, NumPy / cuda", took[None] / took["cuda"], None
+    yield f"cv {m:.0e} x {d}: GB on the card", torch.cuda.max_memory_allocated() / 1e9, None
+    yield "cv: relative difference", np.linalg.norm(here - there) / np.linalg.norm(here), None
+    yield "cv: rows of the same class", same, None
+
+
+def apart(d, m=2**16, h=1500):
+    """Yield what distances of d columns take on the card, as torch sums them and by columns."""
+    X, Z = (torch.randn(n, d, dtype=torch.float64, device="cuda") for n in (m, h))
+    for p in (1, 2):
+        for name, few in (("torch.cdist", 0), ("by columns", d)):
+            with patch.object(arrays, "FEW_COLUMNS", few):
+                took = timed(lambda p=p: arrays.distances(X, Z, p))
+            yield f"distances {m} x {h}, {d} columns, p={p}: {name}", took, None
+
+
 def main():
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a tenth of the rows")
     parser.add_argument("--csv", help="write the table to this file")
-    parser.add_argument("--only", nargs="*", default=["card", "host", "stream"])
+    parser.add_argument(
+        "--only", nargs="*", default=["card", "host", "stream"], help="card, host, stream or cv"
+    )
     parser.add_argument("--stream-rows", type=float, default=1e8)
     arguments = parser.parse_args()
     m = 10**5 if arguments.quick else 10**6
@@ -139,6 +184,7 @@ def main():
     parts = {
         "card": lambda: (r for f in ("logit", "tanh", "relu") for r in on_the_card(m, f)),
         "host": lambda: (r for f in ("logit", "relu") for r in from_the_host(m, f)),
+        "cv": lambda: (r for f in (settled(m), apart(20), apart(64), apart(256)) for r in f),
         "stream": lambda: streamed(int(arguments.stream_rows), 50, "tanh"),
     }
     for name in arguments.only:

@@ -22,6 +22,13 @@ def test_speed_is_compared():
     assert "not installed" not in printed
 
 
+def test_scale_is_measured(tmp_path):
+    printed = ran("benchmarks/scale.py", "parquet", "--tiny", "--out", str(tmp_path))
+    assert printed.count("parquet") >= 6
+    assert "other network" not in printed
+    assert (tmp_path / "scale.csv").read_text().count("\n") == 11
+
+
 def test_quality_is_compared(tmp_path):
     store = ("--store", str(tmp_path / "results.sqlite"))
     few = ("--sets", "iris", "diabetes", "--repeats", "1", "--folds", "1")

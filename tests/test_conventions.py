@@ -93,16 +93,10 @@ def test_types_are_shipped():
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
-def test_every_parameter_and_what_is_learned_is_documented(name, table):
-    section = re.split(r"\n\n([A-Z]\w+)\n-+\n", inspect.getdoc(getattr(karnet, name)))
-    told = dict(zip(section[1::2], section[2::2], strict=True))
-    parameters = list(inspect.signature(getattr(karnet, name)).parameters)
-    assert sorted(_entries(told["Parameters"])) == sorted(parameters)
+def test_what_is_learned_is_documented(name, table):
+    sections = re.split(r"\n\n([A-Z]\w+)\n-+\n", inspect.getdoc(getattr(karnet, name)))
+    told = dict(zip(sections[1::2], sections[2::2], strict=True))["Attributes"]
+    entries = re.findall(r"^(\w[\w, ]*) :", told, re.M)
     fitted = sklearn.clone(ESTIMATORS[name]).fit(*table[:2])
     learned = {each for each in vars(fitted) if each.endswith("_") and each[0] != "_"}
-    assert learned <= set(_entries(told["Attributes"]))
-
-
-def _entries(section):
-    lines = re.findall(r"^(\w[\w, ]*) :", section, re.M)
-    return [name for line in lines for name in line.split(", ")]
+    assert learned <= {each for entry in entries for each in entry.split(", ")}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import doctest
+import inspect
 import io
 import re
 import runpy
@@ -22,7 +23,12 @@ from .test_imports import modules
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 # Pages whose lines need more than the core.
-NEEDED = {"gpu.md": ("torch", "array_api_compat")}
+NEEDED = {
+    "blocks.md": ("pyarrow",),
+    "dask.md": ("dask.array",),
+    "files.md": ("skops", "skl2onnx", "onnxruntime"),
+    "gpu.md": ("torch", "array_api_compat"),
+}
 
 
 def lines_of_python(page):
@@ -41,8 +47,13 @@ def rows_for_updates():
     return names | {"A": A, "B": B, "others": Accumulator(5, 1).add(A, B)}
 
 
+def network_for_files():
+    X = np.random.default_rng(0).standard_normal((60, 3))
+    return {"X": X, "net": KARClassifier((20,), alpha=1e-3, random_state=0).fit(X, X[:, 0] > 0)}
+
+
 # What pages take for granted.
-GIVEN = {"updates.md": rows_for_updates}
+GIVEN = {"files.md": network_for_files, "updates.md": rows_for_updates}
 
 
 @pytest.mark.parametrize("module", modules(), ids=lambda module: module.__name__)
@@ -59,6 +70,16 @@ def test_lines_of_python_in_pages_run(page, tmp_path, monkeypatch):
     with contextlib.redirect_stdout(io.StringIO()):
         for block in lines_of_python(page):
             exec(compile(block, page.name, "exec"), names)
+
+
+@pytest.mark.parametrize("name", ["KARClassifier", "KARRegressor"])
+@pytest.mark.parametrize("kind", ["", "CV"])
+def test_every_parameter_is_documented_once_and_in_its_place(name, kind):
+    estimator = getattr(karnet, name + kind)
+    section = estimator.__doc__.partition("Parameters\n")[2].partition("Attributes\n")[0]
+    documented = re.findall(r"^    (\w+) : ", section, re.M)
+    signature = inspect.signature(estimator)
+    assert documented == list(signature.parameters)
 
 
 def test_the_readme_s_lines_of_python_run():

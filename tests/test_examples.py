@@ -54,3 +54,9 @@ def test_blocks_give_the_network_of_all_rows(run):
 def test_a_device_gives_the_network_of_this_machine(run):
     ran = run("gpu")
     assert not ran["installed"] or ran["difference"] < 1e-9
+
+
+def test_a_graph_gives_the_probabilities_of_its_pipeline(run):
+    pytest.importorskip("skl2onnx")
+    pytest.importorskip("onnxruntime")
+    assert run("onnx_graph")["difference"] < 1e-8

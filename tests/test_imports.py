@@ -18,8 +18,12 @@ FLOORS = [
     "_array",
     "activations",
     "_threads",
+    "_worker",
     "_rows",
     "_stream",
+    "_device",
+    "_runs",
+    "_arrow",
     "blocks",
     "_statistics",
     "_dense",
@@ -48,6 +52,8 @@ FLOORS = [
     "_infinite",
     "_validation",
     "_scan",
+    "_dask",
+    "_elsewhere",
     "_docs",
     "_base",
     "_targets",
@@ -56,12 +62,20 @@ FLOORS = [
     "estimators",
     "_base_cv",
     "selection",
+    "_file_names",
+    "_file_tree",
+    "_file_check",
+    "files",
+    "_onnx_graph",
+    "_onnx_functions",
+    "export",
     "datasets",
     "paper",
     "cli",
 ]
 KNOW_SCIKIT_LEARN_S_BASE = {
     "_validation.py",
+    "_elsewhere.py",
     "_base.py",
     "_base_cv.py",
     "_updates.py",
@@ -74,8 +88,13 @@ CORE = {"numpy", "scipy", "sklearn", "joblib", "threadpoolctl", "karnet"}
 # Extras that a module may use, and that everything else works without.
 EXTRAS = {
     "_array.py": {"torch", "cupy", "cupyx", "array_api_compat"},
+    "_dask.py": {"dask", "cloudpickle"},
+    "_arrow.py": {"pyarrow"},
     "cli.py": {"rich"},
     "figures.py": {"matplotlib"},
+    "files.py": {"skops"},
+    "_onnx_graph.py": {"onnx"},
+    "export.py": {"onnx", "skl2onnx"},
 }
 MODULES = sorted(SOURCE.rglob("*.py"))
 

@@ -2,6 +2,7 @@
 
 from ._lstsq import Solution, lstsq
 from .estimators import KARClassifier, KARRegressor
+from .files import load, save
 from .selection import KARClassifierCV, KARRegressorCV
 
 __all__ = [
@@ -10,6 +11,8 @@ __all__ = [
     "KARRegressor",
     "KARRegressorCV",
     "Solution",
+    "load",
     "lstsq",
+    "save",
 ]
 __version__ = "0.1.0"

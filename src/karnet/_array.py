@@ -15,6 +15,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
+from scipy.linalg import blas
+from scipy.spatial.distance import cdist
 
 __all__ = [
     "add_to_diagonal",
@@ -24,7 +26,9 @@ __all__ = [
     "cholesky",
     "column_squares",
     "device_of",
+    "distances",
     "erf",
+    "exp_in_place",
     "expit",
     "float64",
     "free_numbers",
@@ -39,6 +43,7 @@ __all__ = [
     "log_odds",
     "namespace",
     "on_host",
+    "over_triangle",
     "qr",
     "row_squares",
     "scalar",
@@ -66,6 +71,9 @@ WIDE, ALIGNED = 512, 64
 FAST_IN_FLOAT64 = {(6, 0), (7, 0), (8, 0), (9, 0), (10, 0)}
 # Rows over which products are summed in float32.
 FEW_ROWS = 2**12
+# Columns up to which distances are summed one column after the other on CUDA: torch has 256 threads
+# for each distance, which few columns leave idle.
+FEW_COLUMNS = 64
 
 
 def _torch() -> Any:
@@ -204,6 +212,30 @@ def _special_of(library: str, name: str) -> Callable[[Any], Any] | None:
 
         return getattr(cupyx.scipy.special, name, None)
     return None
+
+
+def exp_in_place(x: Any) -> Any:
+    """Return the exponential of x, which may be overwritten."""
+    if is_host(x):
+        return np.exp(x, out=x)
+    return x.exp_() if _library(x) == "torch" else namespace(x).exp(x)
+
+
+def distances(X: Any, Z: Any, p: int) -> Any:
+    """Return the sums of absolute differences of rows (p=1), or Euclidean distances (p=2).
+
+    They are exact for equal rows.
+    """
+    if is_host(X):
+        return np.asarray(cdist(X, Z, {1: "cityblock", 2: "euclidean"}[p]))
+    if _library(X) == "torch" and not (_is_cuda(X) and X.shape[1] <= FEW_COLUMNS):
+        exact = "donot_use_mm_for_euclid_dist"
+        return _torch().cdist(X, Z, p=float(p), compute_mode=exact)
+    xp, total = namespace(X), full(X, (X.shape[0], Z.shape[0]), 0.0)
+    for j in range(X.shape[1]):
+        apart = X[:, j : j + 1] - Z[:, j]
+        total += xp.abs(apart) if p == 1 else apart * apart
+    return total if p == 1 else xp.sqrt(total)
 
 
 def column_squares(A: Any) -> Any:
@@ -397,6 +429,16 @@ def qr(A: Any, B: Any) -> tuple[Any, Any]:
     options = {"mode": "r"} if _library(A) == "torch" else {}
     R = xp.linalg.qr(both, **options).R
     return xp.triu(R[:k, :n]), R[:k, n:]
+
+
+def over_triangle(A: Any, R: Any) -> Any:
+    """Return ``A R^-1`` for an upper triangle R; what is below it does not count."""
+    if is_host(A):
+        return np.asarray(blas.dtrsm(1.0, R, A.T, trans_a=1)).T
+    xp = namespace(A)
+    if _library(A) == "torch":
+        return _torch().linalg.solve_triangular(R, A, upper=True, left=False)
+    return xp.linalg.solve(xp.triu(R).T, A.T).T
 
 
 def cholesky(K: Any) -> tuple[Callable[[Any], Any], float]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ._budget import Budget
 from ._landmarks import fit_some
-from ._members import Member, Targets, mean_answer
+from ._members import Member, Targets
 from ._search import Search, learned_again
 from ._sensitivity import squared_slopes
 from ._views import Stretched
@@ -74,10 +74,6 @@ class Average:
     left_out: Array
     honest: NDArray[np.bool_]
 
-    def __call__(self, X: Array) -> Array:
-        """Return the mean answer of the members."""
-        return mean_answer(self.members, X)
-
     def importances(self, X: Array, weight: Array) -> Array:
         """Return the mean over members of the diagonal of the input metric, summing to one."""
         step, d = max(len(X) // SAMPLED, 1), X.shape[1]
@@ -90,7 +86,12 @@ class Average:
 
 
 def learn_average(
-    X: Array, targets: Targets, strata: Indices, limits: Limits, rng: np.random.RandomState
+    X: Array,
+    targets: Targets,
+    strata: Indices,
+    limits: Limits,
+    rng: np.random.RandomState,
+    device: str | None = None,
 ) -> Average:
     """Search for members and learn the best of them from all rows.
 
@@ -106,6 +107,8 @@ def learn_average(
         How much may be spent.
     rng : RandomState
         What samples and folds are drawn with.
+    device : str, optional
+        Where layers of finite width are learned.
 
     Returns
     -------
@@ -133,7 +136,7 @@ def learn_average(
             honest[shaping] = False
             few = [_shaped_by(member, X[shaping], targets.of(shaping)) for member in few]
             centres = X[_sample(strata, h, rng)]
-            members = [_of_centres(member, centres, X, targets) for member in few]
+            members = [_of_centres(member, centres, X, targets, device) for member in few]
     left_out = np.mean([member.left_out for member in members], axis=0)
     return Average(members, tried, left_out, honest)
 
@@ -163,11 +166,13 @@ def _of_each_kernel(members: list[Member]) -> list[Member]:
     return [member for member in members if member is first[member.shape.kernel]]
 
 
-def _of_centres(member: Member, centres: Array, X: Array, targets: Targets) -> Member:
+def _of_centres(
+    member: Member, centres: Array, X: Array, targets: Targets, device: str | None
+) -> Member:
     """Return a member with given rows as centres, those that differ, learned from all rows."""
     Z = np.unique(member.view(centres), axis=0)
     blank = replace(member, X_fit_=Z, path=None, before=None, width=len(Z))
-    return fit_some(blank, X, targets)
+    return fit_some(blank, X, targets, device)
 
 
 def _sample(strata: Indices, n: int, rng: np.random.RandomState) -> Indices:

@@ -15,11 +15,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from . import _validation as validation
 from ._array import check_device, is_foreign, like, on_host
+from ._device import on_device
 from ._infinite import ProductsWith, infinite_layers, learn_in_dual
 from ._lstsq import check_non_negative, check_rcond, check_solver
 from ._metric import learn_by_metric
 from ._rows import Rows, Table
-from ._stream import LocalPasses, Passes, Streamed, on_device
+from ._stream import LocalPasses, Passes, Streamed
 from ._threads import one_thread_if_narrow
 from .activations import Activation, Array, Function, resolve_activation, through_exp
 from .blocks import Blocks
@@ -79,6 +80,11 @@ class KARNetwork(BaseEstimator):
         tags.input_tags.sparse = True
         tags.array_api_support = True
         return tags
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # What was kept before a parameter came has its default.
+        defaults = type(self)().get_params(deep=False)
+        super().__setstate__(state | {name: defaults[name] for name in defaults.keys() - state})
 
     def _plan(self, default_output: Activation | None) -> tuple[Plan, tuple[int, ...]]:
         """Return what the parameters ask for; `default_output` None stands for the hidden f.

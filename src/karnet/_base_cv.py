@@ -11,6 +11,7 @@ from sklearn.model_selection import check_cv
 from sklearn.utils.validation import check_is_fitted
 
 from . import _validation as validation
+from ._array import check_device
 from ._average import Average, Limits, learn_average
 from ._members import Splits, Targets, mean_answer
 from ._rows import dense
@@ -35,6 +36,7 @@ class KARNetworkCV(BaseEstimator):
         cv: Any = None,
         time_budget: float | None = None,
         random_state: Any = None,
+        device: str | None = None,
     ) -> None:
         self.n_estimators = n_estimators
         self.alphas = alphas
@@ -42,11 +44,25 @@ class KARNetworkCV(BaseEstimator):
         self.cv = cv
         self.time_budget = time_budget
         self.random_state = random_state
+        self.device = device
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+    def _refuse_dask(self, *tables: Any) -> None:
+        if validation.is_dask(*tables):
+            name = type(self).__name__
+            raise ValueError(
+                f"{name} learns from rows in memory only, and these are in a Dask collection: use "
+                f"{name.removesuffix('CV')}, which learns from one block by block."
+            )
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # What was kept before a parameter came has its default.
+        defaults = type(self)().get_params(deep=False)
+        super().__setstate__(state | {name: defaults[name] for name in defaults.keys() - state})
 
     def _limits(self) -> Limits:
         seconds = np.inf
@@ -84,14 +100,14 @@ class KARNetworkCV(BaseEstimator):
         strata: NDArray[np.intp],
     ) -> Average:
         """Learn from rows of positive weight."""
-        limits, ridges = self._limits(), self._ridges()
+        limits, ridges, device = self._limits(), self._ridges(), check_device(self.device)
         if len(X) < 2:
             raise ValueError(f"X must have at least two rows, but has {len(X)} (n_samples=1).")
         rng = validation.check_generator(self.random_state)
         weights = np.ones(len(X)) if weight is None else weight
         targets = Targets(Y, weights, ridges, splits)
         with ONE_THREAD():
-            average = learn_average(X, targets, strata, limits, rng)
+            average = learn_average(X, targets, strata, limits, rng, device)
         # Paths are large, and needed for intervals alone.
         kept = [member.trimmed(path=not is_classifier(self)) for member in average.members]
         self.estimators_ = kept
@@ -101,9 +117,11 @@ class KARNetworkCV(BaseEstimator):
 
     def _answers(self, X: Any) -> Array:
         check_is_fitted(self)
-        X = dense(validation.check_inputs(self, X, reset=False))
+        return self._answers_to(dense(validation.check_inputs(self, X, reset=False)))
+
+    def _answers_to(self, X: Array) -> Array:
         with ONE_THREAD():
-            return mean_answer(self.estimators_, X)
+            return mean_answer(self.estimators_, X, check_device(self.device))
 
 
 def _results(average: Average) -> dict[str, NDArray[Any]]:

@@ -58,9 +58,20 @@ RANDOM_STATE = """
 
 DEVICE = """
     device : str, default=None
-        A device of torch to compute on, like "cuda": rows are copied there block by block, and what
-        is learned comes back. None: where the rows are.
-"""
+        None computes with NumPy on this machine's processors. "cuda", or another device of torch,
+        is where blocks of rows are copied to and worked on, the next ones copied meanwhile; what is
+        learned and predicted are arrays of NumPy all the same. That needs ``karnet[gpu]``. Arrays
+        of torch or CuPy need no `device`: under scikit-learn's ``array_api_dispatch=True`` they are
+        worked on where they are."""
+
+CV_DEVICE = """
+    device : str, default=None
+        None computes with NumPy on this machine's processors. "cuda", or another device of torch,
+        is where blocks of rows are copied to: there hidden layers of finite width, those of tables
+        of more than `width` rows, are learned, and all networks predict. What comes first stays
+        here: views of the inputs, the search, and layers of infinite width, whose matrices are
+        small; and so does what only intervals need. What is learned and predicted are arrays of
+        NumPy all the same. That needs ``karnet[gpu]``."""
 
 ATTRIBUTES = """
     coefs_, intercepts_ : lists of arrays
@@ -103,6 +114,10 @@ NOTES = """
     product of the inputs. The bias is always free, ``alpha=0`` is the limit of small ridges,
     `rcond` and `solver` are not used, sparse inputs are made dense, and the cost is the cube of the
     number of rows: so up to a few thousand.
+
+    Dask arrays and data frames are learned from where they are, in a few passes that send only
+    statistics of the size of the layers, and the network is that of the same rows in memory, bit
+    for bit. Answers to them are Dask arrays, yet to be computed. That needs `karnet[dask]`.
 
     With finite width, what the output layer's rows have come to is kept, so that `partial_fit`,
     `merge` and `forget` can add rows and take them out exactly. That takes about
@@ -158,6 +173,7 @@ SHARED = {
     "{references}": REFERENCES,
     "{cv_parameters}": CV_PARAMETERS,
     "{cv_budget}": CV_BUDGET,
+    "{cv_device}": CV_DEVICE,
     "{cv_members}": CV_MEMBERS,
     "{cv_results}": CV_RESULTS,
     "{cv_importances}": CV_IMPORTANCES,

@@ -66,7 +66,7 @@ class ProductsWith:
 
 def infinite_layers(f: Activation, depth: int, init: Any, direct_links: bool) -> InfiniteLayers:
     """Return what infinitely wide layers of the activation f, drawn as `init` says, come to."""
-    if f is ACTIVATIONS["relu"]:
+    if f == ACTIVATIONS["relu"]:
         _check_drawn(f, init, ("normal",))
         return InfiniteLayers("relu", depth, direct_links)
     if f not in (ACTIVATIONS["cos"], ACTIVATIONS["sin"]):

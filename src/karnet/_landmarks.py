@@ -2,7 +2,7 @@
 
 Its products tend to the kernel of the infinitely wide layer (they are those of the Nystroem
 features ``K(x, Z) L'^-1``, with ``K(Z, Z) = L L'``). Its Gram matrix is a sum over blocks of rows,
-so rows need not fit in memory.
+so rows need not fit in memory, and may be worked on elsewhere: on a device.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import blas, lapack
 
-from ._members import Member, SplitMean, Targets, left_out_error, smoothest
-from ._rows import Rows
+from . import _array as arrays
+from ._members import N_SAMPLED, Answers, Member, SplitMean, Targets, left_out_error, smoothest
+from ._rows import Rows, Table
 from ._statistics import Gram
 
 __all__ = ["Landmarks", "fit_some"]
@@ -26,9 +27,9 @@ Indices = NDArray[np.intp]
 
 # What is added to K(Z, Z), of which nothing is left of the least eigenvalues otherwise.
 JITTER = 1e-9
-# Ridges tried where rows are many (a kernel of a row with itself is 1), steps between them tried
-# beside the best, and how many rows say which that is.
-COARSE, FINE, N_SAMPLED = np.logspace(-5, 1, 7), np.sqrt(10.0), 600
+# Ridges tried where rows are many (a kernel of a row with itself is 1), and steps between them
+# tried beside the best.
+COARSE, FINE = np.logspace(-5, 1, 7), np.sqrt(10.0)
 # The least of a row's own weight that can be told from rounding after its leverage is taken off.
 LEAST_LEFT = 1e-6
 
@@ -41,7 +42,7 @@ class Landmarks:
     ----------
     blank : Member
         Centres and all that `Member.hidden` needs.
-    rows : Rows
+    rows : Table
         All rows, as the layer shows them.
     gram : Gram
         Of the Nystroem features ``K(x, Z) L'^-1``.
@@ -50,19 +51,19 @@ class Landmarks:
     """
 
     blank: Member
-    rows: Rows
+    rows: Table
     gram: Gram
     L: Array
 
     @classmethod
-    def of(cls, blank: Member, rows: Rows) -> Landmarks:
-        """Go through all rows once."""
+    def of(cls, blank: Member, rows: Rows, device: str | None = None) -> Landmarks:
+        """Go through all rows once, on a device if one is given."""
         Z = blank.X_fit_
         KZ = blank.kernel(Z, Z, blank.scale, blank.shape.depth)
         KZ[np.diag_indices(len(Z))] += JITTER * len(Z)
         L, _ = lapack.dpotrf(KZ.T, clean=1)
-        shown = rows.map(blank.hidden, len(Z))
-        gram = shown.reduce(partial(Gram.of, bias=True))
+        shown = blank.shown(rows, device)
+        gram = arrays.on_host(shown.reduce(partial(Gram.of, bias=True, careful=True)))
         # Of a symmetric matrix the upper triangle is enough, here and for Cholesky.
         AA, _ = lapack.dsygst(gram.AA.T, L)
         AB = blas.dtrsm(1.0, L, gram.AB, trans_a=1)
@@ -84,9 +85,9 @@ class Landmarks:
         D = blas.dtrsm(1.0, self.L, W)
         return self.gram.centre.B - self.gram.centre.A @ D, D, R
 
-    def features(self, k: Array) -> Array:
-        """Return the Nystroem features of rows of K(x, Z), less their means, as columns."""
-        return np.asarray(blas.dtrsm(1.0, self.L, (k - self.gram.centre.A).T, trans_a=1))
+    def centred(self, k: Array) -> Array:
+        """Return rows of K(x, Z) less their means."""
+        return k - arrays.like(k, self.gram.centre.A)
 
     def left_out(self, alpha: float) -> Array:
         """Return for every row what is answered that was learned without one copy of it."""
@@ -94,10 +95,10 @@ class Landmarks:
         # One triangle instead of two for all rows.
         both = b, D, blas.dtrmm(1.0, R, self.L)
 
-        def of_block(k: Array, y: Array, weight: Array | None) -> _Joined:
-            return _Joined([self._left_out(both, k, (k - self.gram.centre.A).T, y, weight)])
+        def of_block(k: Array, y: Array, weight: Array | None) -> Answers:
+            return Answers.of(self._left_out(both, k, self.centred(k), y, weight))
 
-        return np.concatenate(self.rows.reduce(of_block).parts)
+        return self.rows.reduce(of_block).joined()
 
     def _left_out(
         self,
@@ -107,25 +108,26 @@ class Landmarks:
         y: Array,
         weight: Array | None,
     ) -> Array:
-        b, D, R = solution
-        copy = 1.0 if weight is None else np.minimum(weight, 1.0)
-        p = blas.dtrsm(1.0, R, features, trans_a=1)
-        left = 1.0 - copy * (1.0 / self.gram.centre.weight + np.einsum("ij,ij->j", p, p))
-        return np.asarray(y - (y - b - k @ D) / np.maximum(left, LEAST_LEFT)[:, None])
+        b, D, R = (arrays.like(k, each) for each in solution)
+        xp = arrays.namespace(k)
+        leverage = 1.0 / self.gram.centre.weight + arrays.row_squares(
+            arrays.over_triangle(features, R)
+        )
+        if weight is not None:
+            leverage *= xp.clip(weight, None, 1.0)
+        left = xp.clip(1.0 - leverage, LEAST_LEFT, None)
+        return y - (y - b - k @ D) / left[:, None]
 
     def best_ridge(self) -> float:
         """Return the ridge with the least error of a sample of rows, left out one at a time."""
-        some = self.rows.every(max(len(self.rows) // N_SAMPLED, 1))
-
-        def keep(k: Array, y: Array, weight: Array | None) -> _Joined:
-            return _Joined([np.array(k)])
-
-        k = np.concatenate(some.reduce(keep).parts)
-        features = self.features(k)
+        some = self.rows.every(max(len(self.rows) // N_SAMPLED, 1)).gathered()
+        k = some.X
+        # The Nystroem features.
+        features = arrays.over_triangle(self.centred(k), arrays.like(k, self.L))
 
         def error(alpha: float) -> float:
             found = self._left_out(self.coef(alpha), k, features, some.y, some.weight)
-            return _error(some, found)
+            return _error(some, arrays.to_numpy(found))
 
         errors = {float(alpha): error(alpha) for alpha in COARSE}
         best = COARSE[smoothest(list(errors.values()))]
@@ -134,28 +136,19 @@ class Landmarks:
         return float(alphas[smoothest([errors[alpha] for alpha in alphas])])
 
 
-@dataclass(frozen=True)
-class _Joined:
-    """Arrays of rows, one after the other."""
-
-    parts: list[Array]
-
-    def merge(self, other: _Joined, /) -> _Joined:
-        return _Joined([*self.parts, *other.parts])
-
-
-def fit_some(blank: Member, X: Array, targets: Targets) -> Member:
+def fit_some(blank: Member, X: Array, targets: Targets, device: str | None = None) -> Member:
     """Return the member with given centres, learned from all rows, block by block.
 
-    Of some ridges, the one with the least error of a sample of rows is taken.
+    Of some ridges, the one with the least error of a sample of rows is taken. What all rows have a
+    part in is computed on a device, if one is given.
     """
     rows = Rows(X, targets.Y, targets.weight)
-    layer = Landmarks.of(blank, rows)
+    layer = Landmarks.of(blank, rows, device)
     if targets.splits is None:
         alpha = layer.best_ridge()
         found = layer.left_out(alpha)
     else:
-        folds = _kfold(blank, rows, COARSE, targets.splits)
+        folds = _kfold(blank, rows, COARSE, targets.splits, device)
         best = smoothest([_error(rows, each) for each in folds])
         alpha, found = float(COARSE[best]), folds[best]
     b, D, _ = layer.coef(alpha)
@@ -164,17 +157,21 @@ def fit_some(blank: Member, X: Array, targets: Targets) -> Member:
 
 
 def _error(rows: Rows, left_out: Array) -> float:
-    weight = np.ones(len(rows)) if rows.weight is None else rows.weight
-    return left_out_error(rows.y, left_out, weight)
+    weight = np.ones(len(rows)) if rows.weight is None else arrays.to_numpy(rows.weight)
+    return left_out_error(arrays.to_numpy(rows.y), left_out, weight)
 
 
-def _kfold(blank: Member, rows: Rows, alphas: Array, splits: Sequence[Indices]) -> Array:
+def _kfold(
+    blank: Member, rows: Rows, alphas: Array, splits: Sequence[Indices], device: str | None
+) -> Array:
     mean = SplitMean((len(alphas), *rows.y.shape))
     for split in splits:
         kept = np.setdiff1d(np.arange(len(rows)), split)
         weight = None if rows.weight is None else rows.weight[kept]
-        layer = Landmarks.of(blank, Rows(rows.X[kept], rows.y[kept], weight))
-        solutions = [layer.coef(alpha) for alpha in alphas]
-        hidden = blank.hidden(rows.X[split])
-        mean.add(split, np.array([hidden @ D + b for b, D, _ in solutions]))
+        layer = Landmarks.of(blank, Rows(rows.X[kept], rows.y[kept], weight), device)
+        b, D, _ = zip(*(layer.coef(alpha) for alpha in alphas), strict=True)
+        # All ridges answer at once, as outputs of one member.
+        together = replace(blank, dual_coef_=np.hstack(D), intercept_=np.hstack(b))
+        answers = together(rows.X[split], device).reshape(len(split), len(alphas), -1)
+        mean.add(split, np.moveaxis(answers, 1, 0))
     return mean.value

@@ -9,18 +9,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
+from . import _array as arrays
 from ._dense import EPS
-from ._rows import block_slices, in_order
+from ._device import on_device
+from ._rows import Rows, Table, power_of_2
+from ._stream import Raw, Sample
 from ._views import View
 from .kernels import KERNELS, Kernel
 from .loo import RidgePath, squared_error
 
 __all__ = [
+    "N_SAMPLED",
+    "Answers",
     "Member",
     "Shape",
     "SplitMean",
@@ -41,6 +47,28 @@ Splits = Sequence[Indices] | None
 
 # Ridges of a kernel matrix as a share of its largest eigenvalue: below there are no digits left.
 LEAST = 1e-9
+# Rows, about, of which some can be had at once wherever rows are.
+N_SAMPLED = 600
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What is answered for rows, block after block."""
+
+    parts: tuple[Array, ...]
+
+    @classmethod
+    def of(cls, answers: Array) -> Answers:
+        """Keep the answers for one block, here."""
+        return cls((arrays.to_numpy(answers),))
+
+    def merge(self, other: Answers, /) -> Answers:
+        """Return the answers for both."""
+        return Answers((*self.parts, *other.parts))
+
+    def joined(self) -> Array:
+        """Return all answers as one array."""
+        return np.concatenate(self.parts)
 
 
 @dataclass(frozen=True)
@@ -130,23 +158,39 @@ class Member:
 
     def hidden(self, X: Array) -> Array:
         """Return K(x, Z)."""
-        return self.kernel(self.view(X), self.X_fit_, self.scale, self.shape.depth)
+        return self.products(self.view(X))
 
-    def __call__(self, X: Array) -> Array:
-        """Return what the member answers, block by block."""
-        answer = np.empty((len(X), len(self.intercept_)))
+    def products(self, A: Array) -> Array:
+        """Return K(x, Z) for rows as the view shows them, where these lie."""
+        return self.kernel(A, arrays.like(A, self.X_fit_), self.scale, self.shape.depth)
 
-        def of_block(rows: slice) -> None:
-            answer[rows] = self.hidden(X[rows]) @ self.dual_coef_ + self.intercept_
+    def shown(self, rows: Rows, device: str | None = None) -> Table:
+        """Return rows as the hidden layer shows them, all but the view computed on a device."""
+        if device is None:
+            return rows.map(self.hidden, len(self.X_fit_))
+        step = max(len(rows) // N_SAMPLED, 1)
+        some = rows.every(step)
+        sample = Sample(Rows(*self._viewed(some.X, some.y, some.weight)), power_of_2(step))
+        there = on_device(rows, device, self._viewed, sample)
+        return there.map(self.products, len(self.X_fit_))
 
-        for _ in in_order(of_block, block_slices(len(X), len(self.X_fit_))):
-            pass
-        return answer
+    def _viewed(self, X: Array, y: NDArray[Any], weight: Array | None) -> Raw:
+        return self.view(X), y, weight
+
+    def __call__(self, X: Array, device: str | None = None) -> Array:
+        """Return what the member answers, block by block, computed on a device if one is given."""
+
+        def of_block(k: Array, *_: Any) -> Answers:
+            D, b = arrays.like(k, self.dual_coef_), arrays.like(k, self.intercept_)
+            return Answers.of(k @ D + b)
+
+        rows = Rows(X, np.zeros(len(X), dtype=np.int8))  # no targets are asked for
+        return self.shown(rows, device).reduce(of_block).joined()
 
 
-def mean_answer(members: Sequence[Member], X: Array) -> Array:
+def mean_answer(members: Sequence[Member], X: Array, device: str | None = None) -> Array:
     """Return the mean of what the members answer."""
-    return np.asarray(sum(member(X) for member in members) / len(members))
+    return np.asarray(sum(member(X, device) for member in members) / len(members))
 
 
 def typical_distance(D: Array, weight: Array) -> float:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _validation as validation
-from ._rows import Rows, read_only
+from ._rows import Rows, merged, read_only
 from ._statistics import Moments
 from ._stream import Passes, Sample, Streamed
 from .activations import Activation, Array
@@ -88,14 +88,21 @@ class Scan:
     @classmethod
     def through(cls, passes: Passes, output: Activation | None) -> Scan:
         """Return what a pass tells; `output` is the activation for numbers, None for labels."""
-        found = passes.reduce(partial(_Scanned.of, output, passes.names), repeat(HEIGHT)).scan
+        of_block = partial(_Scanned.of, output, passes.names, passes.n_rows)
+        found = passes.reduce(of_block, repeat(HEIGHT)).scan
         if found is None:
             raise ValueError("the blocks hold no rows of a weight above 0.")
         return found
 
     @classmethod
     def of(
-        cls, output: Activation | None, names: Any, X: Any, y: Any, sample_weight: Any
+        cls,
+        output: Activation | None,
+        names: Any,
+        n_rows: int | None,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
     ) -> Self | None:
         """Check one block, and return what it tells; None if it has no rows."""
         X = validation.plain_inputs(X)
@@ -115,7 +122,7 @@ class Scan:
             Labels.of(y, weight) if output is None else None,
             None if output is None else moments_of(output, y, weight),
             weight is not None,
-            Sample.of(X, y, np.ones(len(y)) if weight is None else weight),
+            Sample.of(X, y, np.ones(len(y)) if weight is None else weight, n_rows),
         )
 
     def merge(self, other: Scan, /) -> Scan:
@@ -171,8 +178,14 @@ class _Scanned:
 
 def moments_of(output: Activation, y: NDArray[Any], weight: Array | None) -> Moments:
     """Return the moments of what the output layer should give before its activation."""
-    B = read_only(output.phi(y[:, None] if y.ndim == 1 else y))
-    return Moments.of(B, B[:, :0], weight, bias=True)
+
+    def of_rows(start: int) -> Moments:
+        rows = slice(start, start + HEIGHT)
+        B = read_only(output.phi(y[rows, None] if y.ndim == 1 else y[rows]))
+        return Moments.of(B, B[:, :0], None if weight is None else weight[rows], bias=True)
+
+    # As many at a time as in a scan: it should not matter where the rows are.
+    return merged(map(of_rows, range(0, len(y), HEIGHT)))
 
 
 @dataclass(frozen=True)
@@ -231,7 +244,7 @@ class AsTargets:
 
     def __call__(self, X: Any, y: Any, sample_weight: Any) -> Prepared:
         """Return inputs, targets and weights of the rows of a weight above 0."""
-        X, y, weight = _of_weight(X, np.asarray(y, dtype=np.float64), sample_weight)
+        X, y, weight = _of_weight(X, np.asarray(y, np.float64, order="C"), sample_weight)
         if self.weighted and weight is None:
             weight = np.ones(len(y))
         return X, y[:, None] if y.ndim == 1 else y, weight

@@ -370,4 +370,5 @@ def triangular(A: Array, B: Array) -> tuple[Array, Array]:
     if not B.size:
         return R, np.empty((k, B.shape[1]))
     Z, _, _ = lapack.dormqr("L", "T", QR[:, :k], tau, B, lwork=BLOCKED * B.shape[1])
-    return R, np.asarray(Z[:k])
+    # In one piece, as it would be after it was sent: products round alike then.
+    return R, np.ascontiguousarray(Z[:k])

@@ -8,9 +8,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain
+from itertools import chain, repeat
 from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
@@ -20,8 +20,6 @@ from . import _array as arrays
 from ._rows import (
     BLOCK_SIZE,
     COPIED,
-    COPYING,
-    LOWEST,
     Change,
     Rows,
     Statistic,
@@ -34,7 +32,6 @@ from ._rows import (
 )
 
 __all__ = [
-    "DevicePasses",
     "Joined",
     "LocalPasses",
     "Passes",
@@ -42,7 +39,10 @@ __all__ = [
     "Raw",
     "Sample",
     "Streamed",
-    "on_device",
+    "copied",
+    "cut",
+    "joined",
+    "merged_some",
     "regrouped",
 ]
 
@@ -52,8 +52,6 @@ S = TypeVar("S", bound=Statistic)
 Raw = tuple[Any, Any, Any]
 Prepare = Callable[[Any, Any, Any], tuple[Any, NDArray[Any], Array | None]]
 
-# How much more room than they need there must be for rows to be kept on a device.
-AMPLE = 8
 # Numbers in a sample, and rows it has at least if there are as many.
 SAMPLE_SIZE, SAMPLE_ROWS = 2**22, 512
 
@@ -76,6 +74,11 @@ class Passes(Protocol):
         """The names of the inputs, if they have any."""
         ...
 
+    @property
+    def n_rows(self) -> int | None:
+        """How many rows there are, if that is known before they are read."""
+        ...
+
     def reduce(self, of_block: Callable[[Any, Any, Any], S], heights: Iterable[int]) -> S:
         """Return what `of_block` gives for all blocks, merged.
 
@@ -94,10 +97,13 @@ class LocalPasses:
         Of tuples of inputs, targets and weights (or None). It can be gone through again.
     names : tuple of str or None
         The names of the inputs.
+    n_rows : int or None
+        As in `Passes`.
     """
 
     blocks: Iterable[Raw]
     names: tuple[str, ...] | None = None
+    n_rows: int | None = None
     block_size: int | None = None
     device: str | None = None
 
@@ -105,74 +111,7 @@ class LocalPasses:
         """Return what `of_block` gives for all blocks, merged, cut and joined to the heights."""
         pieces = regrouped(self.blocks, heights)
         with closing(in_order(lambda piece: of_block(*piece), pieces)) as parts:
-            return _merged_some(parts)
-
-
-@dataclass(frozen=True)
-class DevicePasses:
-    """Passes over blocks that are copied to a device, the next ones while one is worked on.
-
-    Attributes
-    ----------
-    blocks : iterable
-        As in `LocalPasses`.
-    prepare : callable
-        What a block goes through before it is copied.
-    device : str
-        Where to.
-    size : int
-        How many numbers the inputs are in all.
-    kept : list
-        The blocks as they lie there, from the first pass on, if there is ample room for all.
-    lessons : list
-        An entry for each time that memory ran out: blocks are halved as often, and none is kept.
-    """
-
-    blocks: Iterable[Raw]
-    prepare: Prepare
-    device: str
-    size: int
-    names: tuple[str, ...] | None = None
-    block_size: int | None = COPIED
-    kept: list[Raw] = field(default_factory=list)
-    lessons: list[str] = field(default_factory=list)
-
-    def reduce(self, of_block: Callable[[Any, Any, Any], S], heights: Iterable[int]) -> S:
-        """Return what `of_block` gives for all blocks, merged, cut and joined to the heights."""
-        wanted = list(heights)
-        while True:
-            parts = 2 ** len(self.lessons)
-            lower = [-(-height // parts) for height in wanted for _ in range(parts)]
-            try:
-                return self._pass(of_block, lower)
-            except Exception as error:
-                if not arrays.is_out_of_memory(error) or max(lower) <= LOWEST:
-                    raise
-                self.lessons.append(str(error))
-            self.kept.clear()
-
-    def _pass(self, of_block: Callable[[Any, Any, Any], S], heights: list[int]) -> S:
-        if self.kept:
-            return _merged_some(of_block(*block) for block in self.kept)
-        seen: list[Raw] = []
-        pieces = regrouped(self.blocks, heights)
-        with closing(in_order(self._copy, pieces, COPYING)) as blocks:
-            total = _merged_some(of_block(*block) for block in self._seen(blocks, seen))
-        self.kept.extend(seen)
-        return total
-
-    def _seen(self, blocks: Iterable[Raw], seen: list[Raw]) -> Iterator[Raw]:
-        """Yield the blocks, and keep them if the first one lies where there is ample room."""
-        ample = None
-        for block in blocks:
-            if ample is None:
-                ample = self.size <= arrays.free_numbers(block[0]) // AMPLE and not self.lessons
-            if ample:
-                seen.append(block)
-            yield block
-
-    def _copy(self, piece: Raw) -> Raw:
-        return copied(self.prepare(*piece), self.device)
+            return merged_some(parts)
 
 
 def copied(block: Raw, device: str) -> Raw:
@@ -183,7 +122,8 @@ def copied(block: Raw, device: str) -> Raw:
     return X, y, None if weight is None else arrays.upload(weight, device)
 
 
-def _merged_some(parts: Iterable[S]) -> S:
+def merged_some(parts: Iterable[S]) -> S:
+    """Return all parts merged, or say that there are none."""
     parts = iter(parts)
     first = next(parts, None)
     if first is None:
@@ -201,17 +141,18 @@ def regrouped(blocks: Iterable[Raw], heights: Iterable[int]) -> Iterator[Raw]:
         start, n_rows = 0, block[0].shape[0]
         while n_rows - start >= height - n_waiting:
             stop = start + height - n_waiting
-            yield _joined([*waiting, _cut(block, start, stop)])
+            yield joined([*waiting, cut(block, start, stop)])
             waiting, n_waiting, start = [], 0, stop
             height = next(wanted, sys.maxsize)
         if start < n_rows:
-            waiting.append(_cut(block, start, n_rows))
+            waiting.append(cut(block, start, n_rows))
             n_waiting += n_rows - start
     if waiting:
-        yield _joined(waiting)
+        yield joined(waiting)
 
 
-def _cut(block: Raw, start: int, stop: int) -> Raw:
+def cut(block: Raw, start: int, stop: int) -> Raw:
+    """Return some rows of a block."""
     X, y, weight = block
     if start == 0 and stop == X.shape[0]:
         return block
@@ -220,7 +161,8 @@ def _cut(block: Raw, start: int, stop: int) -> Raw:
     return arrays.some_rows(X, rows), arrays.some_rows(y, rows), weight
 
 
-def _joined(blocks: list[Raw]) -> Raw:
+def joined(blocks: list[Raw]) -> Raw:
+    """Return the rows of several blocks as one."""
     if len(blocks) == 1:
         return blocks[0]
     X, y, weight = zip(*blocks, strict=True)
@@ -242,29 +184,32 @@ class Sample:
     step: int = 1
 
     @classmethod
-    def of(cls, X: Any, y: NDArray[Any], weight: Array | None) -> Sample:
-        """Return the sample of one block."""
-        return cls(Rows(X, y, weight))._thinned()
+    def of(cls, X: Any, y: NDArray[Any], weight: Array | None, n_rows: int | None = None) -> Sample:
+        """Return the sample of one block; no more than one of all rows takes of it, if known."""
+        X = dense(X) if hasattr(X, "toarray") else X
+        return cls(Rows(np.array(X), np.array(y), weight))._thinned(n_rows or 0)
 
     def merge(self, other: Sample, /) -> Sample:
         """Return the sample of both."""
         step = max(self.step, other.step)
         both = self.every(step).rows, other.every(step).rows
-        blocks = [_cut((rows.X, rows.y, rows.weight), 0, len(rows)) for rows in both]
-        return Sample(Rows(*_joined(blocks)), step)._thinned()
+        blocks = [cut((rows.X, rows.y, rows.weight), 0, len(rows)) for rows in both]
+        return Sample(Rows(*joined(blocks)), step)._thinned()
 
     def every(self, step: int) -> Sample:
         """Return every `step`-th row of all, or the next smaller power of 2."""
         factor = power_of_2(step // self.step)
         return Sample(self.rows.every(factor), factor * self.step)
 
-    def _thinned(self) -> Sample:
+    def _thinned(self, n_rows: int = 0) -> Sample:
         most = max(SAMPLE_SIZE // max(self.rows.n_features, 1), SAMPLE_ROWS)
         step = self.step
-        while len(self.rows) * self.step > most * step:
+        while max(len(self.rows) * self.step, n_rows) > most * step:
             step *= 2
+        if step == self.step:
+            return self
         rows = self.every(step).rows
-        return Sample(Rows(np.array(dense(rows.X)), np.array(rows.y), rows.weight), step)
+        return Sample(Rows(np.array(rows.X), np.array(rows.y), rows.weight), step)
 
 
 @dataclass(frozen=True)
@@ -332,7 +277,7 @@ class Streamed:
 
     def gathered(self) -> Rows:
         """Return these rows, as they come out of their change, in memory."""
-        return Rows(*_joined(list(self.reduce(Joined.of).parts)))
+        return Rows(*joined(list(self.reduce(Joined.of).parts)))
 
     def every(self, step: int) -> Rows:
         """Return about every `step`-th of these rows, unwatched; of the sample, if it has them."""
@@ -344,7 +289,7 @@ class Streamed:
         prepare = partial(_every, self.prepare, power_of_2(step))
         thinned = replace(self, prepare=prepare, change=None, watch=None)
         parts = thinned._pass(Joined.of, False).statistic.parts
-        return Rows(*_joined(list(parts)), change=self.change, width=self.width)
+        return Rows(*joined(list(parts)), change=self.change, width=self.width)
 
     def reduce(
         self, statistic: Callable[[Array, NDArray[Any], Array | None], S], fine: bool = False
@@ -371,7 +316,9 @@ class Streamed:
         )
         width = max(self.width, self.n_features)
         blocks = block_slices(len(self), width, self.passes.block_size)
-        return self.passes.reduce(of_block, (rows.stop - rows.start for rows in blocks))
+        heights = [rows.stop - rows.start for rows in blocks]
+        # Rows of weight 0 are read too: there may be more than those that count.
+        return self.passes.reduce(of_block, chain(heights, repeat(heights[0])))
 
 
 @dataclass(frozen=True)
@@ -395,32 +342,6 @@ class _Part(Generic[S]):
         if self.found is None or other.found is None:
             return _Part(other.found if self.found is None else self.found, n_rows, watch)
         return _Part(self.found.merge(other.found), n_rows, watch)
-
-
-def on_device(table: Rows | Streamed, device: str, check: Prepare) -> Streamed:
-    """Return the rows of a table as they are copied, block by block, to a device.
-
-    Rows in memory go through `check` on the way.
-    """
-    if isinstance(table, Rows):
-        step = 1
-        while len(table) * table.n_features > step * SAMPLE_SIZE:
-            step *= 2
-        sample = Sample(table.every(step), step)
-        blocks: Iterable[Raw] = [(table.X, table.y, table.weight)]
-        prepare = check
-        names = None
-    else:
-        assert isinstance(table.passes, LocalPasses)
-        blocks, prepare, names = table.passes.blocks, table.prepare, table.passes.names
-        sample = table.sample
-    passes = DevicePasses(blocks, prepare, device, len(table) * table.n_features, names)
-    size = len(table), table.n_features, table.n_targets, table.total
-    return Streamed(passes, _as_it_is, *size, sample)
-
-
-def _as_it_is(X: Any, y: Any, weight: Any) -> tuple[Any, NDArray[Any], Array | None]:
-    return X, y, weight
 
 
 def _of_block(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
 from functools import cache
 from threading import RLock
 
@@ -19,6 +20,10 @@ TINY, NARROW = 1e6, 1000
 @cache
 def _blas() -> ThreadpoolController:
     return ThreadpoolController().select(user_api="blas")
+
+
+# Whether other threads or processes, that someone else started, have the other cores.
+_SHARED = ContextVar("shared", default=False)
 
 
 def _now() -> list[int]:
@@ -38,6 +43,8 @@ class OneThread:
 
     def allowed(self) -> int:
         """Return how many threads BLAS may use outside; 1 if another thread is inside."""
+        if _SHARED.get():
+            return 1
         if not self._mine.acquire(blocking=False):
             return 1
         try:
@@ -63,6 +70,16 @@ class OneThread:
                 self._before = []
         finally:
             self._mine.release()
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Limit BLAS, and allow for no other threads inside: a pool of workers has the cores."""
+        outside = _SHARED.set(True)
+        try:
+            with self():
+                yield
+        finally:
+            _SHARED.reset(outside)
 
 
 ONE_THREAD = OneThread()

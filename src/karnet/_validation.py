@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from numbers import Integral, Real
@@ -38,6 +39,7 @@ __all__ = [
     "check_weight",
     "checked_block",
     "infinite_depth",
+    "is_dask",
     "plain_inputs",
     "refuse_infinite",
     "unchanged_on_failure",
@@ -59,6 +61,12 @@ def unchanged_on_failure(estimator: object) -> Iterator[None]:
         vars(estimator).clear()
         vars(estimator).update(before)
         raise
+
+
+def is_dask(*tables: Any) -> bool:
+    """Return whether one of the tables is a Dask collection, which NumPy would pull into memory."""
+    dask = sys.modules.get("dask")  # without it there are none
+    return dask is not None and any(map(dask.is_dask_collection, tables))
 
 
 def check_inputs(estimator: Any, X: Any, *, reset: bool, finite: bool = True) -> Any:
@@ -193,7 +201,8 @@ def check_real_targets(y: Any, n_rows: int) -> Array:
     _refuse_infinite_targets(y)
     if np.abs(y).max() > LARGEST_TARGET:
         raise ValueError("y holds values too large to be squared: give it in another unit.")
-    return np.asarray(y)
+    # Products round differently on columns in one piece; results must not depend on that.
+    return np.asarray(y, order="C")
 
 
 def check_labels(targets: Any, n_rows: int) -> NDArray[Any]:

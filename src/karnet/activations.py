@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ._array import erf, expit, is_host, log_expit, log_odds, namespace
 
-__all__ = ["ACTIVATIONS", "Activation", "resolve_activation"]
+__all__ = ["ACTIVATIONS", "Activation", "by_name", "resolve_activation"]
 
 Array = NDArray[np.float64]
 Function = Callable[[Array], Array]
@@ -20,6 +20,8 @@ Interval = tuple[float, float]
 REALS: Interval = (-np.inf, np.inf)
 TINY = float(np.finfo(np.float64).eps)
 HUGE = 1e300
+# What the name of a single layer's output activation starts with, if its f has no inverse.
+LOG_FOR = "log for "
 
 
 @dataclass(frozen=True)
@@ -60,10 +62,25 @@ class Activation:
 
     def __reduce__(self) -> tuple[object, ...]:
         # Those of the table are pickled and copied by name: lambdas cannot be pickled.
-        if ACTIVATIONS.get(self.name) is self:
+        if ACTIVATIONS.get(self.name) == self:
             return resolve_activation, (self.name,)
         state = tuple(getattr(self, field.name) for field in fields(self))
         return Activation, state
+
+    def __getstate__(self) -> dict[str, str]:
+        """Return what a model file keeps: the name (pickle and copy use `__reduce__` instead)."""
+        if by_name(self.name) != self:
+            raise ValueError(
+                f"activation {self.name!r} is a custom one, which a model file cannot hold: it "
+                f"holds those of karnet.activations alone, {', '.join(ACTIVATIONS)}."
+            )
+        return {"name": self.name}
+
+    def __setstate__(self, state: dict[str, str]) -> None:
+        known = by_name(state["name"])
+        if known is None:
+            raise ValueError(f"there is no activation {state['name']!r}.")
+        vars(self).update(vars(known))
 
     @property
     def invertible(self) -> bool:
@@ -77,7 +94,7 @@ class Activation:
         return self._finite(self.inverse(self.inside(y, self.margin)), "inverse")
 
     def _finite(self, values: Array, what: str) -> Array:
-        if ACTIVATIONS.get(self.name) is self:
+        if ACTIVATIONS.get(self.name) == self:
             return values
         xp = namespace(values)
         if not bool(xp.all(xp.isfinite(values))):
@@ -289,17 +306,23 @@ def resolve_activation(
     )
 
 
+def by_name(name: str) -> Activation | None:
+    """Return the activation of a name: one of the table, or what `through_exp` makes of one."""
+    f = ACTIVATIONS.get(name.removeprefix(LOG_FOR))
+    return through_exp(f)[1] if f and name.startswith(LOG_FOR) else f
+
+
 def through_exp(f: Activation) -> tuple[Function, Activation]:
     """Return the input map and the output activation of a single layer with a non-invertible f.
 
     Theorem 1 of the paper, with phi = exp: the layer solves ``A W = phi(Y)`` for
     ``A = phi(f(X))`` and answers ``phi^-1(A W)``.
     """
-    return _ExpOf(f), Activation(f"log for {f.name}", _log, _exp, _log_derivative, (0.0, np.inf))
+    return ExpOf(f), Activation(LOG_FOR + f.name, _log, _exp, _log_derivative, (0.0, np.inf))
 
 
 @dataclass(frozen=True)
-class _ExpOf:
+class ExpOf:
     f: Activation
 
     def __call__(self, x: Array) -> Array:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
+from os import PathLike
 from typing import Any
 
 import numpy as np
 
+from ._rows import chunk_slices
 from ._stream import Raw
 
 __all__ = ["Blocks"]
+
+Path = str | PathLike[str]
+Paths = Path | Iterable[Path]
 
 
 @dataclass(frozen=True)
@@ -24,6 +29,8 @@ class Blocks:
         What gives the blocks: something that can be gone through again, like a list, or a function
         that returns an iterator over them from the beginning each time it is called.
         A block is a tuple ``(X, y)`` or ``(X, y, sample_weight)`` of arrays with as many rows.
+    feature_names : sequence of str, optional
+        The names of the inputs; without, those of the first block if it is a data frame.
 
     Examples
     --------
@@ -40,6 +47,7 @@ class Blocks:
     """
 
     read: Iterable[Any] | Callable[[], Iterable[Any]]
+    feature_names: Sequence[str] | None = None
 
     @classmethod
     def of(cls, blocks: Any) -> Blocks:
@@ -58,9 +66,151 @@ class Blocks:
             )
         return cls(blocks)
 
+    @classmethod
+    def from_arrays(cls, X: Any, y: Any, sample_weight: Any = None) -> Blocks:
+        """Return the rows of arrays, data frames, or whatever gives rows for a slice.
+
+        Parameters
+        ----------
+        X : array, data frame or CSR matrix of shape (n_samples, n_features)
+            The inputs: what has a shape and can be sliced, a dataset of an HDF5 file as well.
+        y : array of shape (n_samples,) or (n_samples, n_outputs)
+            The targets.
+        sample_weight : array of shape (n_samples,), optional
+            Weights of the rows.
+        """
+        arrays = [X, y] if sample_weight is None else [X, y, sample_weight]
+        arrays = [each if hasattr(each, "shape") else np.asarray(each) for each in arrays]
+        _check_shapes(["X", "y", "sample_weight"], arrays)
+        return cls(partial(_slices, partial(tuple, arrays), arrays[0].shape))
+
+    @classmethod
+    def from_npy(cls, X_path: Path, y_path: Path, weight_path: Path | None = None) -> Blocks:
+        """Return the rows of .npy files, mapped to memory a block at a time.
+
+        Parameters
+        ----------
+        X_path, y_path : path
+            The files of inputs, of shape (n_samples, n_features), and targets.
+        weight_path : path, optional
+            The file of weights of the rows.
+        """
+        paths = [X_path, y_path] if weight_path is None else [X_path, y_path, weight_path]
+        arrays = [_mapped(path) for path in paths]
+        _check_shapes(paths, arrays)
+        # A map that ends with its block gives back the memory of what was read.
+        return cls(partial(_slices, partial(map, _mapped, paths), arrays[0].shape))
+
+    @classmethod
+    def from_parquet(
+        cls,
+        paths: Paths,
+        target: str | Sequence[str],
+        columns: Sequence[str] | None = None,
+        sample_weight: str | None = None,
+    ) -> Blocks:
+        """Return the rows of Parquet files; memory holds few of them, however large row groups are.
+
+        Parameters
+        ----------
+        paths : path or sequence of paths
+            A file, several, or a folder: all files in it that end in .parquet or .pq, by name.
+        target : str or sequence of str
+            The column of targets, numbers or labels; a sequence for several outputs.
+        columns : sequence of str, optional
+            The columns of inputs, which must hold numbers. By default all others, less the index
+            of a data frame that was written by pandas.
+        sample_weight : str, optional
+            The column of weights.
+        """
+        return cls._of_files("Parquet", {}, paths, target, columns, sample_weight)
+
+    @classmethod
+    def from_arrow(
+        cls,
+        paths: Paths,
+        target: str | Sequence[str],
+        columns: Sequence[str] | None = None,
+        sample_weight: str | None = None,
+    ) -> Blocks:
+        """Return the rows of Arrow files and streams, also known as Feather and IPC.
+
+        They are mapped to memory. Of compressed ones, memory holds a record batch as a whole.
+
+        Parameters
+        ----------
+        paths : path or sequence of paths
+            A file, several, or a folder: all files in it that end in .arrow, .arrows, .feather or
+            .ipc, by name.
+        target, columns, sample_weight
+            As in `from_parquet`.
+        """
+        return cls._of_files("Arrow", {}, paths, target, columns, sample_weight)
+
+    @classmethod
+    def from_csv(
+        cls,
+        paths: Paths,
+        target: str | Sequence[str],
+        columns: Sequence[str] | None = None,
+        sample_weight: str | None = None,
+        *,
+        delimiter: str = ",",
+        header: Sequence[str] | None = None,
+        types: Mapping[str, Any] | None = None,
+    ) -> Blocks:
+        """Return the rows of CSV files.
+
+        Parameters
+        ----------
+        paths : path or sequence of paths
+            A file, several, or a folder: all files in it that end in .csv, or .csv.gz and the
+            like, by name.
+        target, columns, sample_weight
+            As in `from_parquet`. Inputs and weights are float64; whether a target is a number or a
+            word is told from the first lines.
+        delimiter : str, default=","
+            What stands between values.
+        header : sequence of str, optional
+            The names of the columns, if they are not the first line of the file.
+        types : mapping, optional
+            Types of columns by name where others are wanted, as pyarrow names them:
+            ``{"price": "float32", "code": "string"}``.
+        """
+        names = None if header is None else list(header)
+        options = {"delimiter": delimiter, "header": names, "types": types}
+        return cls._of_files("Csv", options, paths, target, columns, sample_weight)
+
+    @classmethod
+    def _of_files(
+        cls,
+        kind: str,
+        options: dict[str, Any],
+        paths: Any,
+        target: str | Sequence[str],
+        columns: Sequence[str] | None,
+        sample_weight: str | None,
+    ) -> Blocks:
+        try:
+            from . import _arrow
+        except ModuleNotFoundError as error:
+            raise ImportError(
+                "reading Parquet, Arrow or CSV files needs pyarrow: pip install 'karnet[blocks]'."
+            ) from error
+        columns = (columns,) if isinstance(columns, str) else columns
+        chosen = _arrow.Columns(
+            target if isinstance(target, str) else tuple(target),
+            None if columns is None else tuple(columns),
+            sample_weight,
+        )
+        rows = _arrow.FileRows.of(getattr(_arrow, kind)(**options), paths, chosen)
+        return cls(rows, rows.names)
+
     @cached_property
     def names(self) -> tuple[str, ...] | None:
-        """The names of the inputs, if the first block is a data frame."""
+        """The names of the inputs, if they have any."""
+        if self.feature_names is not None:
+            return tuple(self.feature_names)
         for X, _, _ in self._read():
             return _names(X)
         return None
@@ -105,3 +255,37 @@ class Blocks:
 def _names(X: Any) -> tuple[str, ...] | None:
     names = tuple(getattr(X, "columns", ()))
     return names if names and all(isinstance(name, str) for name in names) else None
+
+
+def _slices(arrays: Callable[[], Iterable[Any]], shape: tuple[int, int]) -> Iterator[Any]:
+    """Yield blocks of few numbers of the arrays, which are made anew for each."""
+    for rows in chunk_slices(slice(0, shape[0]), shape[1]):
+        yield tuple(getattr(array, "iloc", array)[rows] for array in arrays())
+
+
+def _mapped(path: Path) -> Any:
+    try:
+        array = np.load(path, mmap_mode="r", allow_pickle=False)
+    except FileNotFoundError as error:
+        raise FileNotFoundError(f"there is no file {path}.") from error
+    except (EOFError, ValueError) as error:
+        raise ValueError(
+            f"{path} cannot be read as .npy ({str(error).splitlines()[0]})."
+        ) from error
+    if not isinstance(array, np.ndarray):
+        raise ValueError(f"{path} holds several arrays: give each a .npy file of its own.")
+    return array
+
+
+def _check_shapes(names: Sequence[Any], arrays: Sequence[Any]) -> None:
+    X, *others = arrays
+    if len(X.shape) != 2:
+        raise ValueError(
+            f"{names[0]} must have two dimensions, rows and features, but its shape is {X.shape}."
+        )
+    for name, other in zip(names[1:], others, strict=False):
+        if not other.shape or other.shape[0] != X.shape[0]:
+            raise ValueError(
+                f"{name} must have as many rows as {names[0]}, {X.shape[0]}, but its shape is "
+                f"{other.shape}."
+            )

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import ClassifierMixin, RegressorMixin
 
 from . import _array as arrays
 from . import _validation as validation
 from ._base import AnyActivation
 from ._docs import documented
+from ._elsewhere import Classifies, Regresses, passes_over, where_rows_are
 from ._partial_fit import ClassUpdates, NumberUpdates
 from ._rows import Rows, Table
 from ._scan import AsCodes, AsTargets, Scan
@@ -24,7 +24,7 @@ __all__ = ["KARClassifier", "KARRegressor"]
 
 
 @documented
-class KARClassifier(ClassifierMixin, ClassUpdates):
+class KARClassifier(Classifies, ClassUpdates):
     """Classifier that solves every layer of a neural network by minimum-norm least squares.
 
     For k = 1 ... n, ``||A_k W_k - B_k||^2 + alpha ||V_k||^2`` is minimised, then the norm of W_k,
@@ -114,8 +114,9 @@ class KARClassifier(ClassifierMixin, ClassUpdates):
 
         Parameters
         ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features)
-            The inputs.
+        X : array-like, CSR matrix or Dask collection of shape (n_samples, n_features)
+            The inputs. With a Dask array or data frame y and weights are such too, and all of them
+            stay where they are.
         y : array-like of shape (n_samples,)
             The classes, of any type.
         sample_weight : array-like of shape (n_samples,), optional
@@ -126,6 +127,9 @@ class KARClassifier(ClassifierMixin, ClassUpdates):
         -------
         self
         """
+        passes = passes_over(X, y, sample_weight)
+        if passes is not None:
+            return self._fit_passes(passes)
         with validation.unchanged_on_failure(self):
             plan, sizes = self._plan(self._default_output)
             X = validation.check_inputs(self, X, reset=True, finite=self.device is None)
@@ -170,6 +174,7 @@ class KARClassifier(ClassifierMixin, ClassUpdates):
     def _fit_classes(self, rows: Table, plan: Plan, sizes: tuple[int, ...]) -> None:
         self._fit_network(rows, plan, *self._start(plan, sizes, rows.n_features))
 
+    @where_rows_are
     def decision_function(self, X: Any) -> NDArray[Any]:
         """Return how strongly the network answers with each class.
 
@@ -195,6 +200,7 @@ class KARClassifier(ClassifierMixin, ClassUpdates):
         Z = self._scores(X)
         return arrays.as_type((2.0 * Z - low - high) / (high - low), X.dtype)[:, 0]
 
+    @where_rows_are
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the class of each row.
 
@@ -217,6 +223,7 @@ class KARClassifier(ClassifierMixin, ClassUpdates):
             codes = arrays.to_numpy(codes)  # words are NumPy's
         return arrays.selected(self.classes_, codes)
 
+    @where_rows_are
     def predict_proba(self, X: Any) -> NDArray[Any]:
         """Return probabilities of the classes: rising with the decision function, not calibrated.
 
@@ -243,7 +250,7 @@ class KARClassifier(ClassifierMixin, ClassUpdates):
 
 
 @documented
-class KARRegressor(RegressorMixin, NumberUpdates):
+class KARRegressor(Regresses, NumberUpdates):
     """Regressor that solves every layer of a neural network by minimum-norm least squares.
 
     For k = 1 ... n, ``||A_k W_k - B_k||^2 + alpha ||V_k||^2`` is minimised, then the norm of W_k,
@@ -301,8 +308,9 @@ class KARRegressor(RegressorMixin, NumberUpdates):
 
         Parameters
         ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features)
-            The inputs.
+        X : array-like, CSR matrix or Dask collection of shape (n_samples, n_features)
+            The inputs. With a Dask array or data frame y and weights are such too, and all of them
+            stay where they are.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             The targets.
         sample_weight : array-like of shape (n_samples,), optional
@@ -313,6 +321,9 @@ class KARRegressor(RegressorMixin, NumberUpdates):
         -------
         self
         """
+        passes = passes_over(X, y, sample_weight)
+        if passes is not None:
+            return self._fit_passes(passes)
         with validation.unchanged_on_failure(self):
             plan, sizes = self._plan(self._default_output)
             X = validation.check_inputs(self, X, reset=True, finite=self.device is None)
@@ -336,6 +347,7 @@ class KARRegressor(RegressorMixin, NumberUpdates):
     ) -> None:
         self._fit_network(rows, *self._start(plan, sizes, rows, moments))
 
+    @where_rows_are
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the network's output for each row.
 

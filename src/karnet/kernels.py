@@ -25,10 +25,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import pi, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial.distance import cdist
+
+from . import _array as arrays
 
 __all__ = ["KERNELS", "Kernel"]
 
@@ -57,50 +59,49 @@ class Kernel:
     scaled: bool
 
     def __call__(self, X: Array, Z: Array, scale: float = 1.0, depth: int = 1) -> Array:
-        """Return the kernel matrix of two sets of rows."""
+        """Return the kernel matrix of two sets of rows, arrays of one library."""
         return self.profile(self.geometry(X, Z), scale, depth)
 
 
 def city_block(X: Array, Z: Array) -> Array:
     """Return the sums of absolute differences."""
-    return _distances(X, Z, "cityblock")
+    return _distances(X, Z, 1)
 
 
 def euclidean(X: Array, Z: Array) -> Array:
     """Return the Euclidean distances, exact for equal rows."""
-    return _distances(X, Z, "euclidean")
+    return _distances(X, Z, 2)
 
 
-def _distances(X: Array, Z: Array, metric: str) -> Array:
+def _distances(X: Array, Z: Array, p: int) -> Array:
     if not X.shape[1]:
-        return np.zeros((len(X), len(Z)))  # rows of nothing are equal
-    return np.asarray(cdist(X, Z, metric))
+        return arrays.full(X, (X.shape[0], Z.shape[0]), 0.0)  # rows of nothing are equal
+    return arrays.distances(X, Z, p)
 
 
 def _laplace(D: Array, scale: float, depth: int) -> Array:
-    K = D / -scale
-    return np.asarray(np.exp(K, out=K))
+    return arrays.exp_in_place(D / -scale)
 
 
 def _matern(D: Array, scale: float, depth: int) -> Array:
-    K = D * (np.sqrt(3.0) / scale)
-    return np.asarray((1.0 + K) * np.exp(-K))
+    K = D * (sqrt(3.0) / scale)
+    return (1.0 + K) * arrays.exp_in_place(-K)
 
 
 def _gaussian(D: Array, scale: float, depth: int) -> Array:
-    K = D / (np.sqrt(2.0) * scale)
+    K = D / (sqrt(2.0) * scale)
     K *= -K
-    return np.asarray(np.exp(K, out=K))
+    return arrays.exp_in_place(K)
 
 
 def angles(X: Array, Z: Array) -> Array:
     """Return the cosines of the angles between rows [1, x] and [1, z], rows of mean square 1."""
-    U, V = (_unit(np.hstack([np.ones((len(M), 1)), M])) for M in (X, Z))
-    return np.asarray(np.clip(U @ V.T, -1.0, 1.0))
+    U, V = (_unit(arrays.joined([arrays.full(M, (M.shape[0], 1), 1.0), M], axis=1)) for M in (X, Z))
+    return arrays.namespace(U).clip(U @ V.T, -1.0, 1.0)
 
 
 def _unit(M: Array) -> Array:
-    return np.asarray(M / np.linalg.norm(M, axis=1, keepdims=True))
+    return M / arrays.namespace(M).linalg.vector_norm(M, axis=1, keepdims=True)
 
 
 def _relu(C: Array, scale: float, depth: int) -> Array:
@@ -114,15 +115,15 @@ def _tangent(C: Array, scale: float, depth: int) -> Array:
     for _ in range(depth):
         C, slope = _arc_cosine(C)
         K = C + K * slope
-    return np.asarray(K / (depth + 1.0))
+    return K / (depth + 1.0)
 
 
 def _arc_cosine(C: Array) -> tuple[Array, Array]:
     """Return the mean of ``f(u) f(v)`` and of ``f'(u) f'(v)`` for rectified f, 1 where C is 1."""
-    angle = np.arccos(C)
-    slope = 1.0 - angle / np.pi
-    value = np.sqrt(np.maximum(1.0 - C * C, 0.0)) / np.pi + C * slope
-    return np.minimum(value, 1.0), slope
+    xp = arrays.namespace(C)
+    slope = 1.0 - xp.acos(C) / pi
+    value = xp.sqrt(xp.clip(1.0 - C * C, 0.0, None)) / pi + C * slope
+    return xp.clip(value, None, 1.0), slope
 
 
 KERNELS: dict[str, Kernel] = {

@@ -297,7 +297,8 @@ class Task:
         """Return the layer of a solution for the right-hand side."""
         W = self.in_goals(coef)
         w = (W[0] if self.bias else np.zeros(W.shape[1])) + self.centre
-        return Layer(W[int(self.bias) :], w, self.f)
+        # In one piece, as it would be after it was sent or stored: products round alike then.
+        return Layer(np.ascontiguousarray(W[int(self.bias) :]), w, self.f)
 
     def measure(self, layer: Layer, a: Array, y: NDArray[Any], weight: Array | None) -> Sum:
         """Return the tally of some rows that the layer sees as `a`."""

@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import minimize_scalar
 from scipy.special import softmax
-from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.metrics import r2_score
 
 from . import _validation as validation
 from ._average import Average
 from ._base_cv import KARNetworkCV
 from ._docs import documented
+from ._elsewhere import Classifies, Regresses, where_rows_are
 from ._intervals import jackknife_plus
 from ._rows import dense
 from .activations import Array
@@ -30,7 +30,7 @@ COLDEST, HOTTEST = -4.0, 2.0
 
 
 @documented
-class KARClassifierCV(ClassifierMixin, KARNetworkCV):
+class KARClassifierCV(Classifies, KARNetworkCV):
     """Classifier that averages a few wide networks, chosen and judged by leave-one-out.
 
     Minimises, for each member, ``sum_i w_i ||b + h(x_i) W - e_i||^2 + alpha ||W||^2`` for the class
@@ -46,6 +46,7 @@ class KARClassifierCV(ClassifierMixin, KARNetworkCV):
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, multiplied with those of the rows.
     {cv_budget}
+    {cv_device}
 
     Attributes
     ----------
@@ -84,6 +85,7 @@ class KARClassifierCV(ClassifierMixin, KARNetworkCV):
         class_weight: dict[Any, float] | str | None = None,
         time_budget: float | None = None,
         random_state: Any = None,
+        device: str | None = None,
     ) -> None:
         super().__init__(
             n_estimators=n_estimators,
@@ -92,6 +94,7 @@ class KARClassifierCV(ClassifierMixin, KARNetworkCV):
             cv=cv,
             time_budget=time_budget,
             random_state=random_state,
+            device=device,
         )
         self.class_weight = class_weight
 
@@ -111,6 +114,7 @@ class KARClassifierCV(ClassifierMixin, KARNetworkCV):
         -------
         self
         """
+        self._refuse_dask(X, y, sample_weight)
         with validation.unchanged_on_failure(self):
             X = dense(validation.check_inputs(self, X, reset=True))
             y = validation.check_labels(y, len(X))
@@ -130,7 +134,7 @@ class KARClassifierCV(ClassifierMixin, KARNetworkCV):
             decision = np.empty((len(X), len(self.classes_)))
             decision[kept] = average.left_out
             if not kept.all():
-                decision[~kept] = average(X[~kept])
+                decision[~kept] = self._answers_to(X[~kept])
             self.loo_decision_function_ = _of_two(decision)
         return self
 
@@ -147,6 +151,7 @@ class KARClassifierCV(ClassifierMixin, KARNetworkCV):
         )
         self.temperature_ = float(np.exp(found.x))
 
+    @where_rows_are
     def decision_function(self, X: Any) -> NDArray[Any]:
         """Return how strongly the networks answer with each class.
 
@@ -163,6 +168,7 @@ class KARClassifierCV(ClassifierMixin, KARNetworkCV):
         """
         return _of_two(self._answers(X))
 
+    @where_rows_are
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the class of each row.
 
@@ -178,6 +184,7 @@ class KARClassifierCV(ClassifierMixin, KARNetworkCV):
         codes = self._answers(X).argmax(axis=1)
         return np.asarray(self.classes_[codes])
 
+    @where_rows_are
     def predict_proba(self, X: Any) -> NDArray[Any]:
         """Return probabilities of the classes, calibrated on rows learned without.
 
@@ -199,7 +206,7 @@ def _of_two(decision: Array) -> Array:
 
 
 @documented
-class KARRegressorCV(RegressorMixin, KARNetworkCV):
+class KARRegressorCV(Regresses, KARNetworkCV):
     """Regressor that averages a few wide networks, chosen and judged by leave-one-out.
 
     Minimises, for each member, ``sum_i w_i ||b + h(x_i) W - y_i||^2 + alpha ||W||^2`` for hidden
@@ -213,6 +220,7 @@ class KARRegressorCV(RegressorMixin, KARNetworkCV):
     ----------
     {cv_parameters}
     {cv_budget}
+    {cv_device}
 
     Attributes
     ----------
@@ -262,6 +270,7 @@ class KARRegressorCV(RegressorMixin, KARNetworkCV):
         -------
         self
         """
+        self._refuse_dask(X, y, sample_weight)
         with validation.unchanged_on_failure(self):
             X = dense(validation.check_inputs(self, X, reset=True))
             y = validation.check_real_targets(y, len(X))
@@ -282,7 +291,7 @@ class KARRegressorCV(RegressorMixin, KARNetworkCV):
             predictions = np.empty((len(X), Y.shape[1]))
             predictions[kept] = average.left_out
             if not kept.all():
-                predictions[~kept] = average(X[~kept])
+                predictions[~kept] = self._answers_to(X[~kept])
             self.loo_decision_function_ = self._in_units(predictions)
             self._errors = Y - average.left_out
             self._weight = weight
@@ -292,6 +301,7 @@ class KARRegressorCV(RegressorMixin, KARNetworkCV):
         predictions = answers * self._scale + self._mean
         return predictions[:, 0] if self._one_output else predictions
 
+    @where_rows_are
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the prediction for each row.
 
@@ -306,6 +316,7 @@ class KARRegressorCV(RegressorMixin, KARNetworkCV):
         """
         return self._in_units(self._answers(X))
 
+    @where_rows_are
     def predict_interval(self, X: Any, coverage: float = 0.9) -> NDArray[Any]:
         """Return intervals that hold the targets of new rows with about the given probability.
 

@@ -1,0 +1,129 @@
+"""One process with two threads, two Dask workers with one thread each, and one: times of a fit.
+
+The rows lie in files, one per block. Workers hold them in memory before the clock starts
+(`persist`), and once more read them anew for every pass. All learn the same network.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+# BLAS reads it when it is loaded, in this process and in those of the workers.
+THREADS = 2
+os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(THREADS))
+
+import dask.array as da  # noqa: E402
+import numpy as np  # noqa: E402
+from dask import delayed, persist  # noqa: E402
+from distributed import Client, LocalCluster  # noqa: E402
+from machine import describe_machine, describe_versions  # noqa: E402
+from timing import Contestant, Timing, race  # noqa: E402
+
+from karnet import KARRegressor  # noqa: E402
+
+D, WIDTH = 50, 500
+IN_MEMORY, TWO, ONE = "in memory, 2 threads", "2 workers, 1 thread each", "1 worker, 1 thread"
+FROM_FILES = "2 workers, rows read from files in every pass"
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Time the fits, and print the ratios that matter."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=2_000_000)
+    parser.add_argument("--blocks", type=int, default=20, help="files, and blocks of the arrays")
+    parser.add_argument("--repeats", type=int, default=3)
+    options = parser.parse_args(arguments)
+    with TemporaryDirectory() as folder, ExitStack() as stack:
+        paths = write(Path(folder), options.rows, options.blocks)
+        rows = [np.concatenate(parts) for parts in zip(*map(read, paths), strict=True)]
+        two, one = (stack.enter_context(workers(n)) for n in (2, 1))
+        kept = {client: held(client, paths) for client in (two, one)}
+        contestants = [
+            Contestant(IN_MEMORY, lambda: network().fit(*rows)),
+            Contestant(TWO, lambda: learned(two, *kept[two])),
+            Contestant(ONE, lambda: learned(one, *kept[one])),
+            Contestant(FROM_FILES, lambda: learned(two, *lazy(paths))),
+        ]
+        timings, networks = race(contestants, options.repeats)
+    print(f"{describe_machine(THREADS)}; {describe_versions()}")
+    print(f"{options.rows} x {D}, {WIDTH} random hidden units, {options.blocks} blocks")
+    for name, timing in timings.items():
+        seconds = " ".join(f"{each:.2f}" for each in timing.seconds)
+        same = np.array_equal(networks[name].coefs_[-1], networks[IN_MEMORY].coefs_[-1])
+        print(f"{name:48} {timing.median:7.2f} s  ({seconds})  same weights: {same}")
+    ratio(timings, TWO, IN_MEMORY, "<= 1.25")
+    ratio(timings, FROM_FILES, IN_MEMORY, "")
+    ratio(timings, ONE, TWO, ">= 1.7")
+
+
+def ratio(timings: dict[str, Timing], above: str, below: str, goal: str) -> None:
+    """Print the ratio of two medians, and the least and the largest of a round."""
+    pairs = zip(timings[above].seconds, timings[below].seconds, strict=True)
+    each = sorted(a / b for a, b in pairs)
+    median = timings[above].median / timings[below].median
+    print(f"{above} / {below}: {median:.2f} ({each[0]:.2f} to {each[-1]:.2f}) {goal}")
+
+
+def write(folder: Path, n_rows: int, n_blocks: int) -> list[Path]:
+    """Write rows, inputs and the target as a last column, in so many files."""
+    paths = []
+    for k, height in enumerate(heights(n_rows, n_blocks)):
+        rng = np.random.default_rng(k)
+        X = rng.standard_normal((height, D))
+        y = np.sin(X[:, 0]) + X[:, 1] * X[:, 2] + 0.1 * rng.standard_normal(height)
+        paths.append(folder / f"{k}.npz")
+        np.savez(paths[-1], X=X, y=y)
+    return paths
+
+
+def heights(n_rows: int, n_blocks: int) -> list[int]:
+    """Return the heights of blocks that differ by at most one row."""
+    return [len(part) for part in np.array_split(np.arange(n_rows), n_blocks)]
+
+
+def read(path: Path) -> tuple[Any, Any]:
+    """Return inputs and targets of one file."""
+    with np.load(path) as table:
+        return table["X"], table["y"]
+
+
+def lazy(paths: list[Path]) -> tuple[da.Array, da.Array]:
+    """Return the rows of all files as Dask arrays of unknown height."""
+    blocks = [delayed(read, nout=2)(path) for path in paths]
+    X = [da.from_delayed(block[0], (np.nan, D), meta=np.empty((0, D))) for block in blocks]
+    y = [da.from_delayed(block[1], (np.nan,), meta=np.empty(0)) for block in blocks]
+    return da.concatenate(X, allow_unknown_chunksizes=True), da.concatenate(y)
+
+
+def workers(n: int) -> Client:
+    """Return a client of a cluster of n processes with one thread each."""
+    cluster = LocalCluster(n_workers=n, threads_per_worker=1, dashboard_address=None)
+    return Client(cluster, set_as_default=False)
+
+
+def held(client: Client, paths: list[Path]) -> tuple[da.Array, da.Array]:
+    """Return the rows of all files, held by the workers, their heights known."""
+    with client.as_current():
+        X, y = persist(*lazy(paths))
+        return X.compute_chunk_sizes(), y.compute_chunk_sizes()
+
+
+def network() -> KARRegressor:
+    """Return what is learned."""
+    return KARRegressor((WIDTH,), hidden="random", activation="tanh", random_state=0)
+
+
+def learned(client: Client, X: da.Array, y: da.Array) -> KARRegressor:
+    """Return the network learned by the workers of a client."""
+    with client.as_current():
+        return network().fit(X, y)
+
+
+if __name__ == "__main__":
+    main()
