@@ -60,3 +60,12 @@ def test_a_graph_gives_the_probabilities_of_its_pipeline(run):
     pytest.importorskip("skl2onnx")
     pytest.importorskip("onnxruntime")
     assert run("onnx_graph")["difference"] < 1e-8
+
+
+def test_a_mixed_table_is_learned_and_kept(run):
+    pytest.importorskip("skrub")
+    pytest.importorskip("skops")
+    ran = run("mixed_table")
+    assert ran["score"] > 0.9
+    assert 0.84 < ran["inside"] < 0.96
+    assert ran["same"]
