@@ -83,12 +83,19 @@ def test_every_parameter_is_documented_once_and_in_its_place(name, kind):
 
 
 def test_the_readme_s_lines_of_python_run():
+    (block,) = lines_of_python(ROOT / "README.md")
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
-        exec("\n".join(lines_of_python(ROOT / "README.md")), {})
+        exec(block, {})
     accuracies = [float(line.split()[0]) for line in printed.getvalue().splitlines()]
     assert len(accuracies) == 2
     assert min(accuracies) > 0.9
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
+def test_links_of_the_repository_s_own_pages_lead_somewhere(page):
+    links = re.findall(r"\]\(([^)#:]+)(?:#[\w-]+)?\)", (ROOT / page).read_text())
+    assert [link for link in links if not (ROOT / link).exists()] == []
 
 
 def test_every_activation_and_estimator_is_in_the_reference():
