@@ -2,8 +2,9 @@ PYTHON ?= python3
 BIN := .venv/bin
 # The tests run in two processes; more threads than cores would only be in each other's way.
 SINGLE_THREADED := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
+SITE := build/docs
 
-.PHONY: test reproduce lint clean
+.PHONY: test reproduce lint docs clean
 
 test: .venv/.test lint ## run every test
 	$(SINGLE_THREADED) $(BIN)/python -m pytest -n 2 --cov --cov-report=term-missing:skip-covered
@@ -15,6 +16,12 @@ lint: .venv/.test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+docs: .venv/.docs ## build the site, without a network, and follow its links
+	rm -rf $(SITE) docs/auto_examples docs/generated
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --jobs 2 --quiet -d build/doctrees docs $(SITE)
+	$(BIN)/python docs/check_links.py $(SITE)
+	@echo "The site is $(SITE)/index.html"
 
 .venv/.made:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
@@ -37,8 +44,12 @@ TORCH_CPU ?= torch==2.13.0+cpu
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	touch $@ .venv/.paper
 
+.venv/.docs: pyproject.toml | .venv/.made
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	touch $@
+
 clean: ## remove the environment and everything that was built
-	rm -rf .venv benchmarks/.venv* benchmarks/results-* .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist reproduction
+	rm -rf .venv benchmarks/.venv* benchmarks/results-* .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist reproduction docs/auto_examples docs/generated
 
 BENCH := benchmarks/.venv/bin/python
 PEERS := lightgbm swimnetworks hpelm

@@ -103,7 +103,7 @@ def lazy(paths: list[Path]) -> tuple[da.Array, da.Array]:
 
 def workers(n: int) -> Client:
     """Return a client of a cluster of n processes with one thread each."""
-    cluster = LocalCluster(n_workers=n, threads_per_worker=1, dashboard_address=None)
+    cluster = LocalCluster(n_workers=n, threads_per_worker=1, dashboard_address=":0")
     return Client(cluster, set_as_default=False)
 
 

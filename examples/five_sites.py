@@ -18,6 +18,7 @@ needs of the rows, the products A'A and A'B of what it sees and of its targets, 
 
 import pickle
 
+import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_breast_cancer
 
@@ -41,11 +42,12 @@ def network() -> KARClassifier:
 # A site that has not met a class yet names it, or leaves it to the others: a class that is first
 # seen later is added.
 
-messages = []
+messages, alone = [], []
 for site in sites:
     net = network().partial_fit(X[site], y[site])
     messages.append(pickle.dumps(net))
-    print(f"alone: {net.score(X, y):.3f} of all rows right, a message of {len(messages[-1])} bytes")
+    alone.append(net.score(X, y))
+    print(f"alone: {alone[-1]:.3f} of all rows right, a message of {len(messages[-1])} bytes")
 
 # %%
 # The messages are merged
@@ -60,6 +62,13 @@ pooled = network().fit(X, y)
 difference = np.abs(merged.coefs_[-1] - pooled.coefs_[-1]).max() / np.abs(pooled.coefs_[-1]).max()
 print(f"merged: {merged.score(X, y):.3f} of all rows right")
 print(f"largest difference from the pooled network: {difference:.1e} of its largest weight")
+
+names = [*(f"{len(site)} rows" for site in sites), "merged", "pooled"]
+figure, axes = plt.subplots(figsize=(7.0, 3.2), layout="constrained")
+axes.bar(names[:5], alone, color="#2a7fc4")
+axes.bar(names[5:], [net.score(X, y) for net in (merged, pooled)], color="#d9640f")
+axes.set(ylim=(0.8, 1.0), ylabel="share of all rows right")
+plt.show()
 
 # %%
 # A patient withdraws

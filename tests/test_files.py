@@ -128,7 +128,7 @@ def test_members_of_all_kinds_come_back(kernel, view, tmp_path):
         plain,
         member(Stretched(seen, np.linspace(0.5, 1.0, p))),
         member(Stretched(seen, np.eye(p) + 0.1)),
-        _of_centres(plain, rows[:8], rows, targets),
+        _of_centres(plain, rows[:8], rows, targets, None),
     ]
     estimator = KARRegressorCV(random_state=0, n_estimators=1).fit(rows, TARGETS["two outputs"])
     estimator.estimators_ = [each.trimmed(path=True) for each in members]

@@ -47,6 +47,16 @@ def attribute(tree, name):
     return tree["content"]["content"][name]
 
 
+def states(tree, kind):
+    """Yield the states of all objects of one class in a tree."""
+    if isinstance(tree, dict):
+        if tree.get("__class__") == kind:
+            yield tree["content"]
+        tree = list(tree.values())
+    for part in tree if isinstance(tree, list) else ():
+        yield from states(part, kind)
+
+
 def planted(**node):
     """Return a file whose `rcond` is another node."""
     return with_tree(lambda tree: attribute(tree, "rcond").update({"__id__": 99, **node}))
@@ -318,18 +328,19 @@ def test_deep_trees_are_refused(refused):
 
 def test_parts_that_lack_or_have_too_much_are_refused(refused):
     def other_activation(tree):
-        state = attribute(tree, "activations_")["content"][0]["content"]["content"]
-        state["name"]["content"] = '"unheard"'
+        state = next(states(tree, "Activation"))
+        state["content"]["name"] = {**listed(""), "__loader__": "JsonNode", "__class__": "str"}
+        state["content"]["name"]["content"] = '"unheard"'
 
     refused(with_tree(other_activation))
 
     def other_report(tree):
-        attribute(tree, "layers_")["content"][0]["content"]["content"].pop("rank")
+        next(states(tree, "Report"))["content"].pop("rank")
 
     refused(with_tree(other_report), r"Report lacks a part")
 
     def more(tree):
-        attribute(tree, "layers_")["content"][0]["content"]["content"]["more"] = listed([])
+        next(states(tree, "Report"))["content"]["more"] = listed([])
 
     refused(with_tree(more), r"Report lacks a part")
 
@@ -353,17 +364,19 @@ def test_what_is_no_estimator_is_refused(refused):
 def test_files_from_before_a_part_came_have_its_default(tmp_path):
     def earlier(tree):
         for state, key in (
-            (tree["content"], "n_sweeps"),
-            (attribute(tree, "layers_")["content"][0]["content"], "clipped"),
+            (tree["content"], "device"),
+            (next(states(tree, "Report")), "statistic"),
         ):
             place = list(state["content"]).index(key)
-            del state["content"][key], state["key_types"]["content"][place]
+            state["key_types"]["content"].pop(place)
+            gone = state["content"].pop(key)
+            assert set(gone) == {"__id__"}  # so nothing refers to it
 
     path = tmp_path / "net.karnet"
     path.write_bytes(with_tree(earlier))
     again = load(path)
-    assert again.n_sweeps == 1
-    assert again.layers_[0].clipped == 0.0
+    assert again.device is None
+    assert again.layers_[0].statistic is None
     assert repr(again) == repr(load(kept.path("classifier")))
 
 

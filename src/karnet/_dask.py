@@ -122,6 +122,10 @@ def _check_kind(name: str, table: Any) -> None:
     if table.ndim not in allowed:
         expected = " or ".join(map(str, allowed))
         raise ValueError(f"{name} must have {expected} dimensions, but has {table.ndim}.")
+    if table.ndim == 2 and np.isnan(table.shape[1]):
+        raise ValueError(
+            f"{name} has columns of unknown number: call compute_chunk_sizes() on it first."
+        )
 
 
 def _zip_frames(tables: dict[str, Any]) -> Any:
@@ -215,12 +219,13 @@ class _Graph:
         try:
             with ONE_THREAD(), config.set(self._settings()):
                 return Delayed(key, graph, layer=name).compute()
-        except ValueError:
+        except (TypeError, ValueError):
             raise
         except Exception as error:
+            said = " ".join(str(error).split())
             raise RuntimeError(
-                f"a block of the Dask collections cannot be computed: {type(error).__name__}, "
-                f"{error}"
+                f"a block of the Dask collections cannot be computed ({type(error).__name__}: "
+                f"{said})."
             ) from error
 
     def _settings(self) -> dict[str, int]:

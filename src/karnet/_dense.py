@@ -100,6 +100,8 @@ def svd(A: Array) -> tuple[Array, Array, Array]:
     """Return U, s and V' of A; NaN if that is not finite."""
     if not np.isfinite(A).all():
         return np.full((len(A), 1), np.nan), np.ones(1), np.full((1, A.shape[1]), np.nan)
+    if not A.size:  # refused by SciPy before 1.14
+        return np.zeros((len(A), 0)), np.zeros(0), np.zeros((0, A.shape[1]))
     U, s, Vt = scipy_svd(A, full_matrices=False, check_finite=False)
     return U, s, Vt
 
