@@ -25,6 +25,7 @@ DOCS = ROOT / "docs"
 # Pages whose lines need more than the core.
 NEEDED = {
     "blocks.md": ("pyarrow",),
+    "command-line.md": ("skrub", "skops"),
     "dask.md": ("dask.array",),
     "files.md": ("skops", "skl2onnx", "onnxruntime"),
     "gpu.md": ("torch", "array_api_compat"),
@@ -52,8 +53,21 @@ def network_for_files():
     return {"X": X, "net": KARClassifier((20,), alpha=1e-3, random_state=0).fit(X, X[:, 0] > 0)}
 
 
+def houses_on_disk():
+    rng = np.random.default_rng(0)
+    areas, kinds = rng.uniform(20, 200, 80), rng.choice(["flat", "house"], 80)
+    rows = [f"{a:.1f},{k},{1000 * a:.0f}" for a, k in zip(areas, kinds, strict=True)]
+    Path("houses.csv").write_text("area,kind,price\n" + "\n".join(rows) + "\n")
+    Path("new-houses.csv").write_text("kind,area\nflat,55.0\nhouse,120.0\n")
+    return {}
+
+
 # What pages take for granted.
-GIVEN = {"files.md": network_for_files, "updates.md": rows_for_updates}
+GIVEN = {
+    "command-line.md": houses_on_disk,
+    "files.md": network_for_files,
+    "updates.md": rows_for_updates,
+}
 
 
 @pytest.mark.parametrize("module", modules(), ids=lambda module: module.__name__)
