@@ -106,3 +106,12 @@ benchmarks/.venv-xrfm/.made: pyproject.toml
 	  echo "xrfm cannot be installed: the tables will say so."
 	$(XRFM) $(PIP_INSTALL) --editable '.[paper]'
 	touch $@
+
+.PHONY: tables
+
+tables: benchmarks/.venv/.tables ## two commands on mixed tables beside LightGBM; KARNET_DATA names the folder
+	$(BENCH) benchmarks/tables.py --out benchmarks/results/tables.csv
+
+benchmarks/.venv/.tables: benchmarks/.venv/.made
+	$(BENCH) $(PIP_INSTALL) --editable '.[table]'
+	touch $@

@@ -1,5 +1,6 @@
 """The benchmarks run, at their smallest."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -44,3 +45,9 @@ def test_quality_is_compared(tmp_path):
 def test_pictures_are_drawn(script, tmp_path):
     assert "KARClassifierCV" in ran(script, "--out", str(tmp_path))
     assert (tmp_path / "moons.png").stat().st_size > 10_000
+
+
+@pytest.mark.skipif("KARNET_DATA" not in os.environ, reason="KARNET_DATA names no folder")
+def test_mixed_tables_are_compared():
+    printed = ran("benchmarks/tables.py", "--sets", "votes", "--only", "1")
+    assert "Each command under 20 s" in printed

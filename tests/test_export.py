@@ -148,7 +148,9 @@ def test_members_of_all_kinds(kernel, view):
     estimator.estimators_ = [
         plain,
         member(Stretched(seen, np.eye(p) + 0.1)),
-        _of_centres(member(Stretched(seen, np.linspace(0.5, 1.0, p))), rows[:8], rows, targets),
+        _of_centres(
+            member(Stretched(seen, np.linspace(0.5, 1.0, p))), rows[:8], rows, targets, None
+        ),
     ]
     others = np.column_stack([NEW * 2.0 - 0.5, rows[: len(NEW), 3:]])
     assert_agrees(estimator, others)

@@ -128,7 +128,7 @@ def test_members_of_all_kinds_come_back(kernel, view, tmp_path):
         plain,
         member(Stretched(seen, np.linspace(0.5, 1.0, p))),
         member(Stretched(seen, np.eye(p) + 0.1)),
-        _of_centres(plain, rows[:8], rows, targets),
+        _of_centres(plain, rows[:8], rows, targets, None),
     ]
     estimator = KARRegressorCV(random_state=0, n_estimators=1).fit(rows, TARGETS["two outputs"])
     estimator.estimators_ = [each.trimmed(path=True) for each in members]
@@ -316,7 +316,7 @@ def test_the_list_is_for_the_skrub_of_the_extra():
     if project.exists():
         extras = tomllib.loads(project.read_text())["project"]["optional-dependencies"]
         major, minor = map(int, SKRUB.split("."))
-        assert extras["table"] == [f"skrub>={SKRUB},<{major}.{minor + 1}"]
+        assert f"skrub>={SKRUB},<{major}.{minor + 1}" in extras["table"]
 
 
 @pytest.mark.parametrize("name", kept.MODELS)

@@ -15,6 +15,9 @@ import karnet
 SOURCE = Path(karnet.__file__).parent
 # From the ground floor up: a room may use only rooms that stand before it.
 FLOORS = [
+    "_extras",
+    "_whole",
+    "pages",
     "_array",
     "activations",
     "_threads",
@@ -55,6 +58,8 @@ FLOORS = [
     "_dask",
     "_elsewhere",
     "_docs",
+    "_layers",
+    "_html",
     "_base",
     "_targets",
     "_updates",
@@ -62,6 +67,7 @@ FLOORS = [
     "estimators",
     "_base_cv",
     "selection",
+    "inspection",
     "_file_names",
     "_file_tree",
     "_file_check",
@@ -71,12 +77,15 @@ FLOORS = [
     "export",
     "datasets",
     "paper",
+    "tables",
+    "reports",
     "cli",
 ]
 KNOW_SCIKIT_LEARN_S_BASE = {
     "_validation.py",
     "_elsewhere.py",
     "_base.py",
+    "_html.py",
     "_base_cv.py",
     "_updates.py",
     "estimators.py",
@@ -85,16 +94,20 @@ KNOW_SCIKIT_LEARN_S_BASE = {
 }
 # joblib and threadpoolctl come with scikit-learn.
 CORE = {"numpy", "scipy", "sklearn", "joblib", "threadpoolctl", "karnet"}
-# Extras that a module may use, and that everything else works without.
+# Extras that a module or a room may use, and that everything else works without.
 EXTRAS = {
     "_array.py": {"torch", "cupy", "cupyx", "array_api_compat"},
     "_dask.py": {"dask", "cloudpickle"},
     "_arrow.py": {"pyarrow"},
-    "cli.py": {"rich"},
+    "_onnx_graph.py": {"onnx"},
+    "cli": {"rich", "typer"},
+    "export.py": {"onnx", "skl2onnx"},
     "figures.py": {"matplotlib"},
     "files.py": {"skops"},
-    "_onnx_graph.py": {"onnx"},
-    "export.py": {"onnx", "skl2onnx"},
+    "inspection": {"matplotlib"},
+    "pages": {"matplotlib"},
+    "reports": {"matplotlib", "pandas"},
+    "tables": {"pandas", "pyarrow", "skrub"},
 }
 MODULES = sorted(SOURCE.rglob("*.py"))
 
@@ -138,7 +151,7 @@ def test_only_the_core_dependencies_are_imported(path):
 
     for name in imports(path):
         top = name.split(".")[0]
-        allowed = CORE | EXTRAS.get(path.name, set())
+        allowed = CORE | EXTRAS.get(path.name, set()) | EXTRAS.get(room(path), set())
         assert top in allowed or top in sys.stdlib_module_names, f"{path.name} imports {name}"
         if name.startswith(("sklearn.base", "sklearn.utils")):
             assert path.name in KNOW_SCIKIT_LEARN_S_BASE

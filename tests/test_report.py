@@ -12,11 +12,12 @@ import numpy as np
 import pytest
 
 from karnet.datasets import DATASETS
-from karnet.paper import figures, iris, page, report, xor
+from karnet.pages import Table, page
+from karnet.pages.drawing import INK
+from karnet.paper import iris, report, xor
 from karnet.paper.methods import METHODS
 from karnet.paper.results import Results
 from karnet.paper.store import Fit, Store
-from karnet.paper.table import Table
 from karnet.paper.uci import Settings
 
 SECTIONS = ["summary", "xor", "iris", "sets", "depth", "choices", "deviations", "machine"]
@@ -151,7 +152,7 @@ def test_figures_take_the_colour_of_the_text_around_them(written):
     for name in FIGURES:
         drawing = (written.parent / "figures" / f"{name}.svg").read_text(encoding="utf-8")
         assert "currentColor" in drawing
-        assert figures.INK not in drawing
+        assert INK not in drawing
         assert "#000000" not in drawing
 
 

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from . import _validation as validation
 from ._array import check_device, is_foreign, like, on_host
 from ._device import on_device
+from ._html import ShowsLayers
 from ._infinite import ProductsWith, infinite_layers, learn_in_dual
 from ._lstsq import check_non_negative, check_rcond, check_solver
 from ._metric import learn_by_metric
@@ -39,7 +40,7 @@ LEARNED = (
 )
 
 
-class KARNetwork(BaseEstimator):
+class KARNetwork(ShowsLayers, BaseEstimator):
     """What classifier and regressor share: the parameters and the network they describe."""
 
     def __init__(

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from . import _validation as validation
 from ._array import check_device
 from ._average import Average, Limits, learn_average
+from ._html import ShowsLayers
 from ._members import Splits, Targets, mean_answer
 from ._rows import dense
 from ._threads import ONE_THREAD
@@ -24,7 +25,7 @@ __all__ = ["KARNetworkCV"]
 RIDGES = np.logspace(-6, 2, 17)
 
 
-class KARNetworkCV(BaseEstimator):
+class KARNetworkCV(ShowsLayers, BaseEstimator):
     """What the classifier and the regressor share: the parameters, and how members are learned."""
 
     def __init__(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from types import MappingProxyType
 
+from ..pages import Table
 from . import iris, rounding, xor
-from .table import Table
 
 __all__ = ["EXPERIMENTS", "Table"]
 

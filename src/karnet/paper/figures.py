@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib import rc_context
 from matplotlib.axes import Axes
-from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 
+from ..pages.drawing import COLOURS, INK, LINE, MARKERS, SHADES, STYLED, WIDTH, rules, svg
 from . import iris, xor
 
 __all__ = [
-    "INK",
     "Figure",
     "Series",
     "differences",
@@ -29,41 +25,6 @@ __all__ = [
     "save",
     "xor_surfaces",
 ]
-
-# Nearly black; in a page it becomes the colour of the text around the figure.
-INK = "#010203"
-# Told apart by the colour-blind, and on white as on black; every colour has its own shape.
-COLOURS = ("#2a7fc4", "#d9640f", "#0d9373")
-MARKERS = ("o", "s", "^")
-SHADES = LinearSegmentedColormap.from_list("shades", [COLOURS[0], "#f4f1ea", COLOURS[1]])
-# Inches, and points of a line of text: what is readable on a phone is so everywhere.
-WIDTH, LINE = 4.6, 16.0
-# A decorator: what a function draws or saves, it does in this style.
-STYLED = rc_context(
-    {
-        "font.size": 10.0,
-        "axes.titlesize": 10.0,
-        "axes.labelsize": 10.0,
-        "legend.fontsize": 10.0,
-        "legend.frameon": False,
-        "legend.handletextpad": 0.2,
-        "xtick.labelsize": 10.0,
-        "ytick.labelsize": 10.0,
-        "text.color": INK,
-        "axes.edgecolor": INK,
-        "axes.labelcolor": INK,
-        "xtick.color": INK,
-        "ytick.color": INK,
-        "axes.spines.top": False,
-        "axes.spines.right": False,
-        "axes.facecolor": "none",
-        "figure.facecolor": "none",
-        "savefig.facecolor": "none",
-        "lines.markersize": 5.0,
-        "svg.fonttype": "none",
-        "svg.hashsalt": "karnet",
-    }
-)
 
 
 @dataclass(frozen=True)
@@ -77,20 +38,11 @@ class Series:
 
 @STYLED
 def save(figure: Figure, folder: Path, name: str) -> str:
-    """Write a figure as SVG and PNG, and return the SVG as it can stand inside a page.
-
-    The same figure gives the same bytes. Names within the SVG start with its own name, so that a
-    page can hold several, and what is drawn in `INK` takes the colour of the text.
-    """
+    """Write a figure as SVG and PNG, and return the SVG as it can stand inside a page."""
     folder.mkdir(parents=True, exist_ok=True)
-    buffer = BytesIO()
-    figure.savefig(buffer, format="svg", metadata={"Date": None})
+    text = svg(figure, name)
     software = {"Software": None}
     figure.savefig(folder / f"{name}.png", facecolor="white", dpi=150, metadata=software)
-    text = buffer.getvalue().decode()
-    text = re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{name}-", text)
-    text = re.sub(r"\s*<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
-    text = text.replace(INK, "currentColor")
     (folder / f"{name}.svg").write_text(text, encoding="utf-8")
     return text[text.index("<svg") :]
 
@@ -213,7 +165,7 @@ def per_set(rows: Sequence[str], series: Sequence[Series], label: str, log: bool
                 ax.text(where, k, note, transform=ax.get_yaxis_transform(), **style)
     ax.set_yticks(range(len(rows)), rows)
     ax.set_ylim(len(rows) - 0.5, -0.5)
-    _rules(ax, label)
+    rules(ax, label)
     figure.legend(loc="outside upper left", ncols=1 if len(series) > 2 else 2)
     return figure
 
@@ -228,15 +180,5 @@ def differences(rows: Sequence[str], values: Sequence[float], label: str) -> Fig
     ax.plot(values, range(len(rows)), MARKERS[0], color=COLOURS[0])
     ax.set_yticks(range(len(rows)), rows)
     ax.set_ylim(len(rows) - 0.5, -0.5)
-    _rules(ax, label)
+    rules(ax, label)
     return figure
-
-
-def _rules(ax: Axes, label: str) -> None:
-    """Draw a faint line for each row and tick, and numbers above as below."""
-    ax.grid(color=INK, alpha=0.12, linewidth=0.6)
-    ax.tick_params(which="both", length=0.0)
-    ax.tick_params(axis="x", labeltop=len(ax.get_yticks()) > 20)
-    ax.spines[:].set_visible(False)
-    ax.set_xlabel(label)
-    ax.set_axisbelow(True)

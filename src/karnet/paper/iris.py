@@ -11,7 +11,7 @@ from sklearn.datasets import load_iris
 from sklearn.preprocessing import minmax_scale
 
 from ..estimators import KARClassifier
-from .table import Table
+from ..pages import Table
 
 __all__ = [
     "WIDTHS",

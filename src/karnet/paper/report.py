@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import platform
-from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
+from .._whole import whole_file
 from ..datasets import DATASETS
-from . import figures, iris, page, sections, xor
+from ..pages import Table, machine, page
+from . import figures, iris, sections, xor
 from .methods import METHODS
 from .results import Results
 from .store import Fit, Store
-from .table import Table
 from .uci import Settings
 from .verdicts import HEADER, verdicts
 
@@ -66,7 +64,7 @@ def write(out: Path, results: Results) -> Path:
         "machine": ("Machine and command", _machine(results)),
     }
     body = [
-        f"<h1>{title}</h1>",
+        page.heading(title),
         page.paragraph(
             f"karnet {version('karnet')} beside the numbers and figures of Toh, Lin, Li, Oh and "
             "Sun, Gradient-Free Learning Based on the Kernel and the Range Space. KARnet is the "
@@ -77,7 +75,8 @@ def write(out: Path, results: Results) -> Path:
     ]
     path = out / "report.html"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(page.page(title, "\n".join(body)), encoding="utf-8")
+    with whole_file(path) as unfinished:
+        unfinished.write_text(page.page(title, "\n".join(body)), encoding="utf-8")
     return path
 
 
@@ -210,24 +209,12 @@ def _machine(results: Results) -> list[str]:
     return [
         page.bullets(
             [
-                f"CPU: {_cpu_model()}, {os.cpu_count()} cores",
-                f"System: {platform.system()} {platform.release()}, {platform.machine()}",
-                f"Python {platform.python_version()}",
-                "Packages: " + ", ".join(f"{name} {version(name)}" for name in PACKAGES),
+                *machine.about(PACKAGES),
                 *(f"Fits made with: {each}" for each in fitted_with),
                 f"Settings: {results.settings}",
-                datetime.now(UTC).strftime("Written on %Y-%m-%d at %H:%M UTC"),
+                machine.written(),
             ]
         ),
         *map(page.command, results.commands),
         page.note("Every fit is in results.csv, every figure in figures/ as SVG and PNG."),
     ]
-
-
-def _cpu_model() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        lines = []
-    named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return next(named, "") or platform.processor() or platform.machine()

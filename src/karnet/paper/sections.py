@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from ..datasets import DATASETS
-from . import figures, page
+from ..pages import page
+from . import figures
 from .methods import EXPERIMENTS_OF_SETS, METHODS
 from .results import BASELINE, DEPTHS, KARNET, SAME_WIDTH, Results
 from .summary import AVERAGED, Summary, accuracy_differences, on_the_same_folds, tables

@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 
 from ..datasets import DATASETS
+from ..pages import Table
 from .methods import METHODS, Method
 from .reported import REPORTED_ACCURACY, REPORTED_CPU
 from .store import Fit, write_csv
-from .table import Table
 
 __all__ = [
     "AVERAGED",

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..estimators import KARRegressor
+from ..pages import Table
 from .baseline import LevenbergMarquardtRegressor
 from .reported import REPORTED_XOR
-from .table import Table
 
 __all__ = [
     "DIVIDED",

@@ -16,6 +16,7 @@ __all__ = [
     "contents",
     "figure",
     "figures",
+    "heading",
     "note",
     "page",
     "paragraph",
@@ -32,8 +33,13 @@ LONG, MANY = 40, 14
 
 def page(title: str, body: str) -> str:
     """Return the whole page."""
-    text = resources.files("karnet.paper").joinpath("report.html").read_text(encoding="utf-8")
+    text = resources.files("karnet.pages").joinpath("page.html").read_text(encoding="utf-8")
     return Template(text).substitute(title=escape(title), body=body)
+
+
+def heading(text: str) -> str:
+    """Return the heading of the page."""
+    return f"<h1>{escape(text)}</h1>"
 
 
 def contents(titles: Mapping[str, str]) -> str:

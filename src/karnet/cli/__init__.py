@@ -1,0 +1,28 @@
+"""The command line: karnet fit, predict, score, inspect, export, reproduce and datasets."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Sequence
+
+from .._extras import require
+
+__all__ = ["main"]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command that the arguments name; whatever does not end well exits with a code."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        require("the command line", "table", "typer", "rich")
+    except ImportError as error:
+        print(f"karnet: {error}", file=sys.stderr)
+        raise SystemExit(2) from error
+    from ._app import app
+
+    try:
+        app(given, prog_name="karnet", obj=shlex.join(["karnet", *given]))
+    except SystemExit as end:
+        if end.code:
+            raise

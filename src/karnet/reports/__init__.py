@@ -1,0 +1,12 @@
+"""The report of a fit: one page of HTML that stands alone."""
+
+from __future__ import annotations
+
+from .._extras import require
+
+require("a report", "table", "matplotlib", "pandas", "pyarrow", "skrub")
+
+from ._fit import write_fit_report  # noqa: E402
+from ._held_out import HeldOut, held_out  # noqa: E402
+
+__all__ = ["HeldOut", "held_out", "write_fit_report"]

@@ -1,0 +1,54 @@
+"""Tables as people keep them, and models that take them as they are.
+
+Text and columnar files are read with every doubt said in a sentence; what they hold becomes numbers
+through skrub's TableVectorizer, learned by the estimators that settle everything themselves.
+"""
+
+from __future__ import annotations
+
+from .._extras import require
+
+require("karnet.tables", "table", "pandas", "pyarrow", "skrub")
+
+from ._about import importances_of, kinds_of  # noqa: E402
+from ._large import fit_large, is_large  # noqa: E402
+from ._model import (  # noqa: E402
+    TableFit,
+    columns_of,
+    fit_table,
+    predict_table,
+    seen_by_network,
+    target_of,
+)
+from ._portable import portable  # noqa: E402
+from ._read import read_table, table_blocks  # noqa: E402
+from ._scores import Score, score_table, scores, wilson  # noqa: E402
+from ._table import Table  # noqa: E402
+from ._target import Target, find_target  # noqa: E402
+from ._write import as_text, check_format, write_table  # noqa: E402
+
+__all__ = [
+    "Score",
+    "Table",
+    "TableFit",
+    "Target",
+    "as_text",
+    "check_format",
+    "columns_of",
+    "find_target",
+    "fit_large",
+    "fit_table",
+    "importances_of",
+    "is_large",
+    "kinds_of",
+    "portable",
+    "predict_table",
+    "read_table",
+    "score_table",
+    "scores",
+    "seen_by_network",
+    "table_blocks",
+    "target_of",
+    "wilson",
+    "write_table",
+]

@@ -1,0 +1,174 @@
+"""The column to be predicted: which rows have it, and whether it is a class or a number."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pyarrow import compute, types
+
+from ._names import missing_column
+from ._table import GAPS, Table, as_numbers, plain
+
+__all__ = ["TASKS", "Target", "find_target", "labels_of"]
+
+TASKS = ("auto", "classification", "regression")
+# Whole numbers with at most so many values are taken for classes.
+FEW = 20
+# Rows above which text that hardly repeats is not taken for classes; shares of rows that say so.
+SOME_ROWS, HARDLY_REPEATS = 20, 0.5
+# The share of numbers among cells from which on the others are taken for mistakes.
+MOSTLY = 0.8
+NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Target:
+    """What is to be predicted.
+
+    Attributes
+    ----------
+    name : str
+        The name of the column.
+    task : {"classification", "regression"}
+        What it calls for.
+    y : ndarray
+        The classes, as integers or text, or the numbers, of those rows that have one.
+    known : ndarray of bool
+        Which rows have one.
+    notes : tuple of str
+        What should be said about it.
+    """
+
+    name: str
+    task: str
+    y: NDArray[Any]
+    known: NDArray[np.bool_]
+    notes: tuple[str, ...]
+
+
+def find_target(table: Table, name: str, task: str = "auto", *, one_value: bool = False) -> Target:
+    """Return the column to be predicted, with the task that it calls for.
+
+    Text and whole numbers of few values call for classification, other numbers for regression.
+
+    Parameters
+    ----------
+    table : Table
+        The table.
+    name : str
+        The name of the column.
+    task : {"auto", "classification", "regression"}
+        The task, or "auto" to infer it.
+    one_value : bool
+        Whether all rows may have the same target, from which nothing could be learned.
+
+    Returns
+    -------
+    Target
+    """
+    if task not in TASKS:
+        raise ValueError(f"task={task!r} is not known: give one of {', '.join(TASKS)}.")
+    if name not in table.names:
+        raise ValueError(missing_column(name, table.names, table.name))
+    column = plain(table.columns[name], name, table.name)
+    if types.is_timestamp(column.type):
+        raise ValueError(f"the target {name!r} holds dates: choose a column of classes or numbers.")
+    known = _known(column)
+    cells = column.filter(pa.array(known))
+    _check_values(cells, name, table.name, one_value)
+    numbers = as_numbers(cells)
+    if task != "classification" and numbers is not None and not np.isfinite(numbers).all():
+        raise ValueError(f"the target {name!r} holds infinite numbers: empty such cells.")
+    if task == "auto":
+        task = _inferred(cells, numbers, name)
+    if task == "regression" and numbers is None:
+        raise ValueError(_no_numbers(cells, name) + ", which regression needs.")
+    y = labels_of(cells) if task == "classification" else np.asarray(numbers)
+    return Target(name, task, y, known, (*_left_out(known, name), _said(task, name, y)))
+
+
+def _known(column: pa.ChunkedArray) -> NDArray[np.bool_]:
+    gaps = compute.is_null(column, nan_is_null=True)
+    if types.is_string(column.type):
+        empty = compute.is_in(compute.utf8_trim_whitespace(column), pa.array(GAPS))
+        gaps = compute.or_(gaps, empty)
+    return ~np.asarray(gaps.to_numpy(), dtype=bool)
+
+
+def _check_values(cells: pa.ChunkedArray, name: str, where: str, one_value: bool) -> None:
+    values = compute.unique(cells)
+    if not len(values):
+        raise ValueError(f"the target {name!r} of {where} is empty in every row.")
+    if len(values) == 1 and not one_value:
+        raise ValueError(
+            f"the target {name!r} of {where} has one value only, {str(values[0])!r}: there is "
+            "nothing to learn from it."
+        )
+
+
+def _inferred(cells: pa.ChunkedArray, numbers: NDArray[np.float64] | None, name: str) -> str:
+    n_values = len(compute.unique(cells))
+    if numbers is not None:
+        whole = bool((numbers == np.floor(numbers)).all())
+        repeats = n_values <= max(2, len(numbers) // 2)
+        return "classification" if whole and n_values <= FEW and repeats else "regression"
+    if len(_others(cells)) <= (1.0 - MOSTLY) * len(cells) and n_values > FEW:
+        raise ValueError(
+            f"{_no_numbers(cells, name)}: empty those cells to leave their rows out, or give "
+            "--task classification."
+        )
+    if len(cells) > SOME_ROWS and n_values > HARDLY_REPEATS * len(cells):
+        raise ValueError(
+            f"the target {name!r} is text with {n_values} different values in {len(cells)} rows, "
+            "like a name or an id: choose another one, or give --task classification."
+        )
+    return "classification"
+
+
+def _others(cells: pa.ChunkedArray) -> list[str]:
+    """Return the cells that are not numbers, of those that are not all numbers."""
+    found = [text for text in cells.to_pylist() if not NUMBER.fullmatch(text.strip())]
+    return found or cells.to_pylist()
+
+
+def _no_numbers(cells: pa.ChunkedArray, name: str) -> str:
+    others = _others(cells)
+    return (
+        f"{len(others)} of {len(cells)} cells of the target {name!r} are not numbers, such as "
+        f"{others[0]!r}"
+    )
+
+
+def labels_of(cells: pa.ChunkedArray) -> NDArray[Any]:
+    """Return classes as integers if all are written as such, else as text."""
+    if types.is_float64(cells.type):
+        numbers = np.asarray(cells.to_numpy(), dtype=np.float64)
+        whole = (numbers == np.floor(numbers)) & (np.abs(numbers) < 2.0**53)
+        return numbers.astype(np.int64) if whole.all() else numbers.astype(str)
+    text = np.array([cell.strip() for cell in cells.to_pylist()], dtype=str)
+    try:
+        numbers = text.astype(np.int64)
+    except (OverflowError, ValueError):
+        return text
+    return numbers if (numbers.astype(str) == text).all() else text
+
+
+def _left_out(known: NDArray[np.bool_], name: str) -> tuple[str, ...]:
+    n = int(np.count_nonzero(~known))
+    if not n:
+        return ()
+    have = "has" if n == 1 else "have"
+    return (f"{n} of {len(known)} rows {have} no {name!r}: left out.",)
+
+
+def _said(task: str, name: str, y: NDArray[Any]) -> str:
+    if task == "regression":
+        return f"Regression: {name!r} is a number, from {y.min():.6g} to {y.max():.6g}."
+    classes = np.unique(y).astype(str)
+    shown = ", ".join(classes[:5]) + (", ..." if len(classes) > 5 else "")
+    return f"Classification: {name!r} has {len(classes)} classes ({shown})."

@@ -1,0 +1,180 @@
+"""Text with one row a line: which encoding, which delimiter, which names, which cells."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Sequence
+from itertools import islice
+
+import pyarrow as pa
+from pyarrow import compute
+from pyarrow import csv as arrow_csv
+
+from ._names import check_names
+
+__all__ = ["read_text"]
+
+DELIMITERS = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "vertical bars"}
+# Rows that say which delimiter fits; bytes that say whether this is text at all.
+LOOKED_AT, SAMPLED = 50, 2**16
+# Characters below a blank that text does have; a share of others that it has not.
+BLANKS, STRANGE = b"\t\n\v\f\r\x1a", 0.02
+# Bytes that are parsed at a time, and headers that must fit in, at least and at most.
+BLOCK, HEADERS, MOST = 2**24, 64, 2**31 - 2
+MARKS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16", b"\xef\xbb\xbf": "utf-8-sig"}
+
+
+def read_text(data: bytes, name: str, usual: str) -> tuple[pa.Table, list[str]]:
+    """Return the cells of a table as text, and what should be said about the reading.
+
+    Parameters
+    ----------
+    data : bytes
+        The content of the file.
+    name : str
+        What the file is called in sentences.
+    usual : str
+        The delimiter that its suffix promises.
+
+    Returns
+    -------
+    columns : pyarrow.Table
+        All columns are strings.
+    notes : list of str
+        One sentence for each assumption that was made.
+    """
+    text, notes = _decoded(data, name)
+    if not text.strip():
+        raise ValueError(f"{name} is empty: a table has a line of column names, and rows below.")
+    lines = _first_lines(text)
+    delimiter = _delimiter(lines, usual, name)
+    if delimiter != usual:
+        found, other = DELIMITERS[delimiter], DELIMITERS[usual]
+        notes.append(f"{name} separates columns by {found} and not by {other}: read so.")
+    header, *_ = _parsed(lines, delimiter)
+    names = check_names([each.strip() for each in header], name)
+    columns = _cells(text, delimiter, names, name)
+    if columns.num_rows == 0:
+        raise ValueError(f"{name} has a line of column names, but no rows below it.")
+    # Where a comma is the decimal point, it does not separate columns.
+    return (_with_points(columns) if delimiter == ";" else columns), notes
+
+
+def _decoded(data: bytes, name: str) -> tuple[str, list[str]]:
+    """Return the text of a file, and which encoding was assumed if that is not plain."""
+    encoding = next((code for mark, code in MARKS.items() if data.startswith(mark)), "utf-8")
+    if encoding != "utf-16":
+        _refuse_binary(data[:SAMPLED], name)
+    try:
+        return data.decode(encoding), [f"{name} is read as UTF-16."] if "16" in encoding else []
+    except UnicodeDecodeError as error:
+        if encoding == "utf-16":
+            raise ValueError(f"{name} begins as UTF-16 but is not: save it as UTF-8.") from error
+    note = (
+        f"{name} is not UTF-8: read as Latin-1 (Windows-1252); if letters look wrong, save it as "
+        "UTF-8."
+    )
+    return data.decode("cp1252", errors="replace"), [note]
+
+
+def _refuse_binary(sample: bytes, name: str) -> None:
+    strange = sum(sample.count(code) for code in range(32) if code not in BLANKS)
+    if b"\0" in sample or strange > STRANGE * len(sample):
+        kind = "an Excel file or zip archive" if sample.startswith(b"PK") else "binary"
+        raise ValueError(
+            f"{name} is {kind}, not a table of text, Parquet or Arrow: save it as CSV or Parquet."
+        )
+
+
+def _first_lines(text: str) -> list[str]:
+    """Return the first lines that are not blank."""
+    lines = (found[0] for found in re.finditer(r"[^\r\n]+", text))
+    return list(islice((line for line in lines if line.strip()), LOOKED_AT))
+
+
+def _parsed(lines: Sequence[str], delimiter: str) -> list[list[str]]:
+    try:
+        return [row for row in csv.reader(lines, delimiter=delimiter) if row]
+    except csv.Error:
+        return []
+
+
+def _delimiter(lines: Sequence[str], usual: str, name: str) -> str:
+    """Return the delimiter with which most of the first rows have as many cells as the header."""
+
+    def fit(delimiter: str) -> tuple[float, int]:
+        header, *others = _parsed(lines, delimiter) or [[]]
+        if len(header) < 2:
+            return 0.0, 0
+        same = sum(len(row) == len(header) for row in others)
+        return (same / len(others) if others else 1.0), len(header)
+
+    found = {delimiter: fit(delimiter) for delimiter in DELIMITERS}
+    by_share = {each: (share, each == usual, n) for each, (share, n) in found.items()}
+    best = max(by_share, key=lambda each: by_share[each])
+    if found[best][0] == 0.0:
+        _refuse_blanks(lines, name)
+        return usual
+    return best
+
+
+def _refuse_blanks(lines: Sequence[str], name: str) -> None:
+    """Refuse lines that blanks would cut into as many cells each."""
+    counts = {len(line.split()) for line in lines}
+    if len(counts) == 1 and counts != {1}:
+        raise ValueError(
+            f"{name} separates columns by blanks, {lines[0].strip()[:40]!r}: use commas, tabs, "
+            "semicolons or vertical bars."
+        )
+
+
+def _cells(text: str, delimiter: str, names: Sequence[str], name: str) -> pa.Table:
+    data = text.encode()
+    wrong: list[arrow_csv.InvalidRow] = []
+
+    def remember(row: arrow_csv.InvalidRow) -> str:
+        wrong.append(row)
+        return "error"
+
+    size = min(len(data) + 1, max(BLOCK, HEADERS * sum(len(each) + 4 for each in names)), MOST)
+    keys = [f"f{k}" for k in range(len(names))]
+    try:
+        read = arrow_csv.read_csv(
+            pa.BufferReader(data),
+            arrow_csv.ReadOptions(
+                use_threads=False, block_size=size, autogenerate_column_names=True
+            ),
+            arrow_csv.ParseOptions(
+                delimiter=delimiter, newlines_in_values=True, invalid_row_handler=remember
+            ),
+            arrow_csv.ConvertOptions(column_types=dict.fromkeys(keys, pa.string())),
+        )
+    except pa.ArrowException as error:
+        raise ValueError(_why(wrong, len(names), error, name)) from error
+    if read.num_columns != len(names):
+        raise ValueError(
+            f"the line of column names of {name} cannot be read: check its quotation marks."
+        )
+    return read.rename_columns(list(names)).slice(1)
+
+
+def _why(wrong: Sequence[arrow_csv.InvalidRow], n_names: int, error: Exception, name: str) -> str:
+    if not wrong:
+        said = str(error).splitlines()[0][:200]
+        return f"{name} cannot be read as a table of text ({said}): check its quotation marks."
+    row = wrong[0]
+    number = "a row" if row.number is None else f"row {row.number}, the header included,"
+    return (
+        f"{number} of {name} has {row.actual_columns} cells, but there are {n_names} column names: "
+        f"it begins with {row.text[:30]!r}."
+    )
+
+
+def _with_points(columns: pa.Table) -> pa.Table:
+    """Return the table with a point in cells that are a number with a decimal comma."""
+    changed = [
+        compute.replace_substring_regex(column, r"^(\s*[-+]?\d+),(\d+\s*)$", r"\1.\2")
+        for column in columns.columns
+    ]
+    return pa.table(changed, names=columns.column_names)
