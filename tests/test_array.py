@@ -7,6 +7,7 @@ import pytest
 from sklearn import config_context
 
 from karnet import KARClassifier, KARRegressor
+from karnet import _algebra as algebra
 from karnet import _array as arrays
 from karnet.activations import ACTIVATIONS
 
@@ -154,7 +155,7 @@ def test_a_device_out_of_memory_takes_smaller_blocks(table, monkeypatch):
     X, y, _ = table
     options = {"hidden": "random", "random_state": 0, "alpha": 1e-3}
     expected = KARRegressor((600,), **options).fit(X, y).predict(X)
-    product, heights = arrays.symmetric_product, []
+    product, heights = algebra.symmetric_product, []
 
     class OutOfMemoryError(RuntimeError):
         pass
@@ -165,7 +166,7 @@ def test_a_device_out_of_memory_takes_smaller_blocks(table, monkeypatch):
             raise OutOfMemoryError("out of memory")
         return product(A)
 
-    monkeypatch.setattr("karnet._array.symmetric_product", narrow)
+    monkeypatch.setattr("karnet._algebra.symmetric_product", narrow)
     monkeypatch.setattr("karnet._lstsq.LARGE", 1.0)
     found = KARRegressor((600,), device="cpu", **options).fit(X, y).predict(X)
     assert max(heights) > 400 > min(heights)
@@ -198,7 +199,7 @@ def test_a_device_too_full_for_the_next_block_gets_smaller_ones(table, monkeypat
 
 def test_half_of_a_symmetric_product_is_mirrored():
     A = torch.asarray(np.random.default_rng(0).standard_normal((50, 701)))
-    K = arrays.symmetric_product(A)
+    K = algebra.symmetric_product(A)
     np.testing.assert_allclose(K.numpy(), (A.T @ A).numpy(), atol=1e-12)
     np.testing.assert_array_equal(K[:175, 175:].numpy(), K[175:, :175].numpy().T)
 
@@ -210,9 +211,9 @@ def test_products_in_single_precision_are_refined_to_all_digits(far, table, monk
     options = {"hidden": "random", "activation": "identity", "random_state": 0, "alpha": 1.0}
     expected = KARRegressor((4,), **options).fit(X, y).predict(X)
     singles = []
-    product = arrays.single_product
-    monkeypatch.setattr("karnet._array.single_product", lambda A: singles.append(1) or product(A))
-    monkeypatch.setattr("karnet._array.slow_in_float64", lambda A: not arrays.is_host(A))
+    product = algebra.single_product
+    monkeypatch.setattr("karnet._algebra.single_product", lambda A: singles.append(1) or product(A))
+    monkeypatch.setattr("karnet._algebra.slow_in_float64", lambda A: not arrays.is_host(A))
     monkeypatch.setattr("karnet._lstsq.LARGE", 1.0)
     net = KARRegressor((4,), device="cpu", **options).fit(X, y)
     assert singles

@@ -27,7 +27,7 @@ def test_scale_is_measured(tmp_path):
     printed = ran("benchmarks/scale.py", "parquet", "--tiny", "--out", str(tmp_path))
     assert printed.count("parquet") >= 6
     assert "other network" not in printed
-    assert (tmp_path / "scale.csv").read_text().count("\n") == 11
+    assert (tmp_path / "scale.csv").read_text().count("\n") == 13
 
 
 def test_quality_is_compared(tmp_path):

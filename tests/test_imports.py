@@ -19,6 +19,7 @@ FLOORS = [
     "_whole",
     "pages",
     "_array",
+    "_algebra",
     "activations",
     "_threads",
     "_worker",

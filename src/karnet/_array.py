@@ -15,18 +15,12 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
-from scipy.linalg import blas
-from scipy.spatial.distance import cdist
 
 __all__ = [
-    "add_to_diagonal",
-    "affine",
     "as_type",
     "check_device",
-    "cholesky",
     "column_squares",
     "device_of",
-    "distances",
     "erf",
     "exp_in_place",
     "expit",
@@ -34,26 +28,24 @@ __all__ = [
     "free_numbers",
     "full",
     "indices",
+    "is_cuda",
     "is_foreign",
     "is_host",
     "is_out_of_memory",
     "joined",
+    "library",
     "like",
     "log_expit",
     "log_odds",
     "namespace",
     "on_host",
-    "over_triangle",
-    "qr",
     "row_squares",
     "scalar",
     "selected",
-    "single_product",
-    "slow_in_float64",
     "some_rows",
     "stacked",
-    "symmetric_product",
     "to_numpy",
+    "torch_itself",
     "unique",
     "upload",
 ]
@@ -64,19 +56,10 @@ T = TypeVar("T")
 TINY = float(np.finfo(np.float64).eps)
 # Numbers that are held at a time on a device that does not say how much memory it has.
 ELSEWHERE = 2**24
-# Columns from which on a fourth of a symmetric product is mirrored, and what the part that is
-# computed should be a multiple of: matrix products of odd shapes take several times as long.
-WIDE, ALIGNED = 512, 64
-# NVIDIA's generations, by compute capability, that multiply float64 half as fast as float32.
-FAST_IN_FLOAT64 = {(6, 0), (7, 0), (8, 0), (9, 0), (10, 0)}
-# Rows over which products are summed in float32.
-FEW_ROWS = 2**12
-# Columns up to which distances are summed one column after the other on CUDA: torch has 256 threads
-# for each distance, which few columns leave idle.
-FEW_COLUMNS = 64
 
 
-def _torch() -> Any:
+def torch_itself() -> Any:
+    """Return the module torch."""
     import torch
 
     return torch
@@ -89,11 +72,12 @@ def is_host(x: Any) -> bool:
 
 def is_foreign(x: Any) -> bool:
     """Return whether x is an array of another library than NumPy that keeps to the standard."""
-    known = _library(x) in ("torch", "cupy") or hasattr(x, "__array_namespace__")
+    known = library(x) in ("torch", "cupy") or hasattr(x, "__array_namespace__")
     return known and not is_host(x)
 
 
-def _library(x: Any) -> str:
+def library(x: Any) -> str:
+    """Return the name of the library that x is of."""
     return type(x).__module__.partition(".")[0]
 
 
@@ -101,13 +85,13 @@ def namespace(x: Any) -> Any:
     """Return the module of functions for the library of x, by the names of the array standard."""
     if isinstance(x, np.ndarray | np.generic):
         return np
-    if _library(x) not in ("torch", "cupy"):
+    if library(x) not in ("torch", "cupy"):
         return x.__array_namespace__()
     try:
         import array_api_compat
     except ImportError as error:
         raise ImportError(
-            f"arrays of {_library(x)} need array-api-compat: pip install 'karnet[gpu]'."
+            f"arrays of {library(x)} need array-api-compat: pip install 'karnet[gpu]'."
         ) from error
     return array_api_compat.array_namespace(x)
 
@@ -192,14 +176,14 @@ def erf(x: Any) -> Any:
 def _special(name: str, x: Any) -> Any:
     if is_host(x):
         return getattr(special, name)(x)
-    function = _special_of(_library(x), name)
+    function = _special_of(library(x), name)
     return like(x, getattr(special, name)(to_numpy(x))) if function is None else function(x)
 
 
 @cache
 def _special_of(library: str, name: str) -> Callable[[Any], Any] | None:
     if library == "torch":
-        torch = _torch()
+        torch = torch_itself()
 
         known = {
             "expit": torch.sigmoid,
@@ -218,24 +202,7 @@ def exp_in_place(x: Any) -> Any:
     """Return the exponential of x, which may be overwritten."""
     if is_host(x):
         return np.exp(x, out=x)
-    return x.exp_() if _library(x) == "torch" else namespace(x).exp(x)
-
-
-def distances(X: Any, Z: Any, p: int) -> Any:
-    """Return the sums of absolute differences of rows (p=1), or Euclidean distances (p=2).
-
-    They are exact for equal rows.
-    """
-    if is_host(X):
-        return np.asarray(cdist(X, Z, {1: "cityblock", 2: "euclidean"}[p]))
-    if _library(X) == "torch" and not (_is_cuda(X) and X.shape[1] <= FEW_COLUMNS):
-        exact = "donot_use_mm_for_euclid_dist"
-        return _torch().cdist(X, Z, p=float(p), compute_mode=exact)
-    xp, total = namespace(X), full(X, (X.shape[0], Z.shape[0]), 0.0)
-    for j in range(X.shape[1]):
-        apart = X[:, j : j + 1] - Z[:, j]
-        total += xp.abs(apart) if p == 1 else apart * apart
-    return total if p == 1 else xp.sqrt(total)
+    return x.exp_() if library(x) == "torch" else namespace(x).exp(x)
 
 
 def column_squares(A: Any) -> Any:
@@ -311,7 +278,7 @@ def _on(x: Any, value: Any) -> Any:
 
 def log_odds(x: Any, least: float) -> Any:
     """Return ``log|x / (1 - x)|`` of an array elsewhere, odds kept between `least` and 1 / it."""
-    kernel = _log_odds_kernel(_library(x)) if _is_cuda(x) else None
+    kernel = _log_odds_kernel(library(x)) if is_cuda(x) else None
     if kernel is not None:
         return kernel(x, least)
     xp = namespace(x)
@@ -319,8 +286,9 @@ def log_odds(x: Any, least: float) -> Any:
     return xp.log(xp.clip(xp.abs(x / (1.0 - x)), least, 1.0 / least))
 
 
-def _is_cuda(x: Any) -> bool:
-    return _library(x) == "cupy" or (_library(x) == "torch" and x.is_cuda)
+def is_cuda(x: Any) -> bool:
+    """Return whether x lies on a GPU of NVIDIA's."""
+    return library(x) == "cupy" or (library(x) == "torch" and x.is_cuda)
 
 
 @cache
@@ -336,27 +304,20 @@ def _log_odds_kernel(library: str) -> Callable[[Any, float], Any] | None:
         return cupy.ElementwiseKernel("T x, T least", "T z", f"{body} z = y;", "log_odds")
     code = f"template <typename T> T log_odds(T x, T least) {{ {body} return y; }}"
     try:
-        made = _torch().cuda.jiterator._create_jit_fn(code, least=TINY)
+        made = torch_itself().cuda.jiterator._create_jit_fn(code, least=TINY)
     except (AttributeError, RuntimeError):
         return None
     return lambda x, least: made(x, least=least)
 
 
-def add_to_diagonal(A: Any, value: float) -> Any:
-    """Return ``A + value I``."""
-    if not value:
-        return A
-    return A + value * namespace(A).eye(A.shape[0], dtype=A.dtype, device=A.device)
-
-
 def free_numbers(x: Any) -> int:
     """Return how many float64 numbers there is room for on the device of x."""
-    if _library(x) == "torch" and x.is_cuda:
-        torch = _torch()
+    if library(x) == "torch" and x.is_cuda:
+        torch = torch_itself()
 
         kept = torch.cuda.memory_reserved(x.device) - torch.cuda.memory_allocated(x.device)
         return int(torch.cuda.mem_get_info(x.device)[0] + kept) // 8
-    if _library(x) == "cupy":
+    if library(x) == "cupy":
         import cupy
 
         with x.device:
@@ -369,107 +330,11 @@ def is_out_of_memory(error: Exception) -> bool:
     name = type(error).__name__
     if name not in ("OutOfMemoryError", "AcceleratorError") or "memory" not in str(error):
         return False
-    if _library(error) == "torch":
-        torch = _torch()
+    if library(error) == "torch":
+        torch = torch_itself()
 
         torch.cuda.empty_cache()
     return True
-
-
-def affine(A: Any, V: Any, w: Any) -> Any:
-    """Return ``A V + w``; as one product ``[A, 1] [V; w]`` where memory is what takes time."""
-    if _is_cuda(A) and V.shape[1] >= 2 * V.shape[0]:
-        # Columns of zeros, for matrix products of odd shapes take several times as long.
-        pad = -(V.shape[0] + 1) % 8
-        ones, zeros = full(A, (A.shape[0], 1), 1.0), full(A, (A.shape[0], pad), 0.0)
-        below = full(A, (pad, V.shape[1]), 0.0)
-        return joined([A, ones, zeros], axis=1) @ joined([V, w[None, :], below])
-    Z = A @ V
-    Z += w
-    return Z
-
-
-def slow_in_float64(x: Any) -> bool:
-    """Return whether the device of x multiplies float32 many times faster than float64."""
-    if _library(x) == "torch" and x.is_cuda:
-        return _torch().cuda.get_device_capability(x.device) not in FAST_IN_FLOAT64
-    if _library(x) == "cupy":
-        return tuple(map(int, x.device.compute_capability)) not in FAST_IN_FLOAT64
-    return False
-
-
-def single_product(A: Any) -> Any:
-    """Return ``A'A`` to about single precision: products in float32, of few rows each."""
-    xp = namespace(A)
-    single = xp.astype(A, xp.float32)
-    K = xp.zeros((A.shape[1], A.shape[1]), dtype=xp.float64, device=A.device)
-    for start in range(0, A.shape[0], FEW_ROWS):
-        part = single[start : start + FEW_ROWS, :]
-        K += xp.astype(part.T @ part, xp.float64)
-    return K
-
-
-def symmetric_product(A: Any) -> Any:
-    """Return ``A'A``."""
-    n = A.shape[1]
-    if is_host(A) or n < WIDE:
-        return A.T @ A  # NumPy computes one half only
-    half = -(-n // (2 * ALIGNED)) * ALIGNED
-    K = namespace(A).empty((n, n), dtype=A.dtype, device=A.device)
-    K[:half, :] = A[:, :half].T @ A
-    K[half:, :half] = K[:half, half:].T
-    K[half:, half:] = A[:, half:].T @ A[:, half:]
-    return K
-
-
-def qr(A: Any, B: Any) -> tuple[Any, Any]:
-    """Return R and Q'B of a QR decomposition of A that lies elsewhere than with NumPy."""
-    n, xp = A.shape[1], namespace(A)
-    k, both = min(A.shape), joined([A, B], axis=1)
-    options = {"mode": "r"} if _library(A) == "torch" else {}
-    R = xp.linalg.qr(both, **options).R
-    return xp.triu(R[:k, :n]), R[:k, n:]
-
-
-def over_triangle(A: Any, R: Any) -> Any:
-    """Return ``A R^-1`` for an upper triangle R; what is below it does not count."""
-    if is_host(A):
-        return np.asarray(blas.dtrsm(1.0, R, A.T, trans_a=1)).T
-    xp = namespace(A)
-    if _library(A) == "torch":
-        return _torch().linalg.solve_triangular(R, A, upper=True, left=False)
-    return xp.linalg.solve(xp.triu(R).T, A.T).T
-
-
-def cholesky(K: Any) -> tuple[Callable[[Any], Any], float]:
-    """Return the map from M to ``K^-1 M`` and the reciprocal condition of K, 0 if there is none.
-
-    K lies elsewhere and is positive definite; to know the condition, its inverse is formed.
-    """
-    xp = namespace(K)
-    if _library(K) == "torch":
-        torch = _torch()
-
-        L, info = torch.linalg.cholesky_ex(K)
-        if int(info):
-            return (lambda M: M), 0.0
-        inverse = torch.cholesky_inverse(L)
-        return (lambda M: torch.cholesky_solve(M, L)), _reciprocal_condition(K, inverse)
-    try:
-        L = xp.linalg.cholesky(K)
-        inverse = xp.linalg.inv(K)
-    except np.linalg.LinAlgError:
-        return (lambda M: M), 0.0
-    if not scalar(xp.sum(L)) < np.inf:  # CuPy fills what it cannot do with NaN
-        return (lambda M: M), 0.0
-    return (lambda M: xp.linalg.solve(K, M)), _reciprocal_condition(K, inverse)
-
-
-def _reciprocal_condition(K: Any, inverse: Any) -> float:
-    xp = namespace(K)
-    norms = [xp.max(xp.sum(xp.abs(each), axis=0)) for each in (K, inverse)]
-    product = scalar(norms[0] * norms[1])
-    return 1.0 / product if 1.0 <= product < np.inf else 0.0
 
 
 def check_device(device: Any) -> str | None:
@@ -477,7 +342,7 @@ def check_device(device: Any) -> str | None:
     if device is None:
         return None
     try:
-        torch = _torch()
+        torch = torch_itself()
     except ImportError as error:
         raise ImportError(f"device={device!r} needs torch: pip install 'karnet[gpu]'.") from error
     try:
@@ -496,7 +361,7 @@ def upload(x: Any, device: str) -> Any:
 
     Several threads may do so at a time, while others compute.
     """
-    torch = _torch()
+    torch = torch_itself()
 
     here = torch.from_numpy(np.array(x, order="C") if device == "cpu" else _writeable(x))
     if not device.startswith("cuda"):
@@ -516,7 +381,7 @@ def _writeable(x: NDArray[Any]) -> NDArray[Any]:
 
 
 def _copy_stream(device: str) -> Any:
-    torch = _torch()
+    torch = torch_itself()
 
     streams = _STREAMS.__dict__
     if device not in streams:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy.linalg import blas, lapack
 from scipy.linalg import svd as scipy_svd
 
+from . import _algebra as algebra
 from . import _array as arrays
 
 __all__ = [
@@ -72,7 +73,7 @@ def normal_solver(K: Array, rcond: float) -> Normal | None:
 def cholesky(K: Array) -> tuple[Callable[[Array], Array], float]:
     """Return the map from M to ``K^-1 M`` and the reciprocal condition of K, 0 if there is none."""
     if not arrays.is_host(K):
-        return arrays.cholesky(K)
+        return algebra.cholesky(K)
     if not K.size:
         return (lambda M: M), 0.0
     L, info = lapack.dpotrf(K, clean=0)

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import blas, lapack
 
+from . import _algebra as algebra
 from . import _array as arrays
 from ._members import N_SAMPLED, Answers, Member, SplitMean, Targets, left_out_error, smoothest
 from ._rows import Rows, Table
@@ -111,7 +112,7 @@ class Landmarks:
         b, D, R = (arrays.like(k, each) for each in solution)
         xp = arrays.namespace(k)
         leverage = 1.0 / self.gram.centre.weight + arrays.row_squares(
-            arrays.over_triangle(features, R)
+            algebra.over_triangle(features, R)
         )
         if weight is not None:
             leverage *= xp.clip(weight, None, 1.0)
@@ -123,7 +124,7 @@ class Landmarks:
         some = self.rows.every(max(len(self.rows) // N_SAMPLED, 1)).gathered()
         k = some.X
         # The Nystroem features.
-        features = arrays.over_triangle(self.centred(k), arrays.like(k, self.L))
+        features = algebra.over_triangle(self.centred(k), arrays.like(k, self.L))
 
         def error(alpha: float) -> float:
             found = self._left_out(self.coef(alpha), k, features, some.y, some.weight)

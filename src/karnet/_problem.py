@@ -14,6 +14,7 @@ from typing import Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from . import _algebra as algebra
 from . import _array as arrays
 from ._dense import EPS, MODERATE, cholesky, column_norms, moderate, triangular_rcond
 from ._rows import Statistic, power_of_2
@@ -120,7 +121,7 @@ class Problem:
             return False
         step = self.m // (SAMPLE * self.n)
         gram = self.sample(step)(partial(Gram.of, bias=self.bias))
-        AA = arrays.add_to_diagonal(power_of_2(step) * gram.AA, self.alpha)
+        AA = algebra.add_to_diagonal(power_of_2(step) * gram.AA, self.alpha)
         _, AA = unit_diagonal(AA)
         return bool(cholesky(AA.T)[1] < HOPELESS)
 

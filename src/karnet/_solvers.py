@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import blas
 
+from . import _algebra as algebra
 from . import _array as arrays
 from ._dense import (
     EPS,
@@ -123,7 +124,7 @@ def from_gram(p: Problem, gram: Gram) -> Found | None:
 
 def _normal_equations(p: Problem, gram: Gram) -> tuple[Function, Array, bool] | None:
     """Return their solver, the lengths of the columns, and whether no refinement is needed."""
-    scale, AA = unit_diagonal(arrays.add_to_diagonal(gram.AA, p.alpha))
+    scale, AA = unit_diagonal(algebra.add_to_diagonal(gram.AA, p.alpha))
     if not bool(arrays.namespace(scale).all(scale > noise(p, gram.centre))) or not moderate(
         scale, gram.AB
     ):

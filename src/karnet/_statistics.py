@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
+from . import _algebra as algebra
 from . import _array as arrays
 
 __all__ = [
@@ -245,15 +246,15 @@ class Gram:
         cls, A: Array, B: Array, weight: Array | None, bias: bool, careful: bool = False
     ) -> Gram:
         """Return the statistic of one block of rows."""
-        if not careful and arrays.slow_in_float64(A):
+        if not careful and algebra.slow_in_float64(A):
             centre, A, B = centred(A, B, weight, bias)
-            return cls(centre, arrays.single_product(A), A.T @ B, True)
+            return cls(centre, algebra.single_product(A), A.T @ B, True)
         if bias and not arrays.is_host(A):
             found = cls._of_products(A, B, weight)
             if found is not None:
                 return found
         centre, A, B = centred(A, B, weight, bias)
-        return cls(centre, arrays.symmetric_product(A), A.T @ B)
+        return cls(centre, algebra.symmetric_product(A), A.T @ B)
 
     @classmethod
     def _of_products(cls, A: Array, B: Array, weight: Array | None) -> Gram | None:
@@ -267,7 +268,7 @@ class Gram:
         A = A if shift is None else A - shift
         right = arrays.joined([B, arrays.full(A, (A.shape[0], 1), 1.0)], axis=1)
         A, right = _weighted(A, right, weight)
-        AA, products = arrays.symmetric_product(A), A.T @ right
+        AA, products = algebra.symmetric_product(A), A.T @ right
         mean, mean_B = products[:, -1] / total, right[:, -1] @ right[:, :-1] / total
         AA -= total * (mean[:, None] * mean)
         if not bool(xp.all(NEAR * xp.linalg.diagonal(AA) >= total * mean**2)):
@@ -364,7 +365,7 @@ def triangular(A: Array, B: Array) -> tuple[Array, Array]:
     if not k:
         return np.empty((0, A.shape[1])), np.empty((0, B.shape[1]))
     if not arrays.is_host(A):
-        return arrays.qr(A, B)
+        return algebra.qr(A, B)
     QR, tau, _, _ = lapack.dgeqrf(A, lwork=BLOCKED * A.shape[1])
     R = np.where(_upper(k, A.shape[1]), QR[:k], 0.0) if k <= SMALL else np.triu(QR[:k])
     if not B.size:

@@ -74,6 +74,11 @@ def check_inputs(estimator: Any, X: Any, *, reset: bool, finite: bool = True) ->
 
     Whether numbers are finite need not be found out if they are checked later.
     """
+    if is_dask(X):
+        raise ValueError(
+            "X is a Dask collection, which fit, score and the methods that predict take, and no "
+            "others: give one computed block of it after the other."
+        )
     try:
         checked = validate_data(
             estimator,

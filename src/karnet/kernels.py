@@ -30,6 +30,7 @@ from math import pi, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
+from . import _algebra as algebra
 from . import _array as arrays
 
 __all__ = ["KERNELS", "Kernel"]
@@ -76,7 +77,7 @@ def euclidean(X: Array, Z: Array) -> Array:
 def _distances(X: Array, Z: Array, p: int) -> Array:
     if not X.shape[1]:
         return arrays.full(X, (X.shape[0], Z.shape[0]), 0.0)  # rows of nothing are equal
-    return arrays.distances(X, Z, p)
+    return algebra.distances(X, Z, p)
 
 
 def _laplace(D: Array, scale: float, depth: int) -> Array:

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import svd
 
+from . import _algebra as algebra
 from . import _array as arrays
 from ._dense import normal_solver
 from ._lstsq import choose_solver
@@ -42,7 +43,7 @@ class Layer:
 
     def linear(self, A: Array) -> Array:
         """Return ``A V + w``; learning and prediction both come through this one expression."""
-        return arrays.affine(A, arrays.like(A, self.V), arrays.like(A, self.w))
+        return algebra.affine(A, arrays.like(A, self.V), arrays.like(A, self.w))
 
     def back(self, Y: Array) -> Array:
         """Return ``(phi(Y) - w) V^+``: what the layer below should give for this one to give Y."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import __version__
 from .._layers import layer_table
 from .._whole import whole_file
 from ..pages import Table as Lines
@@ -88,7 +88,7 @@ def _headline(fitted: TableFit) -> str:
     about, network = fitted.model.table_, type(fitted.model[-1]).__name__
     kind = "number" if about["task"] == "regression" else "class"
     return (
-        f"karnet {version('karnet')} learned to predict {about['target']!r}, a {kind}, from "
+        f"karnet {__version__} learned to predict {about['target']!r}, a {kind}, from "
         f"{len(about['columns'])} columns of {about['rows']} rows. The model is a {network}: its "
         "layers are solved in closed form."
     )
