@@ -25,9 +25,11 @@ DOCS = ROOT / "docs"
 # Pages whose lines need more than the core.
 NEEDED = {
     "blocks.md": ("pyarrow",),
+    "command-line.md": ("pandas", "pyarrow", "skrub"),
     "dask.md": ("dask.array",),
     "files.md": ("skops", "skl2onnx", "onnxruntime"),
     "gpu.md": ("torch", "array_api_compat"),
+    "inspection.md": ("matplotlib.pyplot",),
 }
 
 
@@ -52,8 +54,19 @@ def network_for_files():
     return {"X": X, "net": KARClassifier((20,), alpha=1e-3, random_state=0).fit(X, X[:, 0] > 0)}
 
 
+def houses():
+    lines = [f"{70 + 3 * i},{['north', 'south'][i % 2]},{200 + 9 * i + i % 2}" for i in range(40)]
+    for name in ("houses.csv", "new-houses.csv"):
+        Path(name).write_text("\n".join(["size,part,price", *lines]))
+    return {}
+
+
 # What pages take for granted.
-GIVEN = {"files.md": network_for_files, "updates.md": rows_for_updates}
+GIVEN = {
+    "command-line.md": houses,
+    "files.md": network_for_files,
+    "updates.md": rows_for_updates,
+}
 
 
 @pytest.mark.parametrize("module", modules(), ids=lambda module: module.__name__)
