@@ -49,7 +49,7 @@ TORCH_CPU ?= torch==2.13.0+cpu
 	touch $@
 
 clean: ## remove the environment and everything that was built
-	rm -rf .venv benchmarks/.venv* benchmarks/results-* .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist reproduction docs/auto_examples docs/generated
+	rm -rf .venv benchmarks/.venv* benchmarks/results-* .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache .nox build dist reproduction docs/auto_examples docs/generated
 
 BENCH := benchmarks/.venv/bin/python
 PEERS := lightgbm swimnetworks hpelm

@@ -84,7 +84,8 @@ plt.show()
 # %%
 # Keep it, and take it elsewhere
 # ------------------------------
-# A new flat in a part of town that was never seen, with gaps, is no trouble.
+# A new flat in a part of town that was never seen, with gaps, is no trouble. ``karnet fit`` does
+# all of this for a file, without a line of Python: :doc:`/command-line`.
 
 with tempfile.TemporaryDirectory() as folder:
     file = Path(folder) / "rents.karnet"

@@ -25,10 +25,11 @@ DOCS = ROOT / "docs"
 # Pages whose lines need more than the core.
 NEEDED = {
     "blocks.md": ("pyarrow",),
-    "command-line.md": ("skrub", "skops"),
+    "command-line.md": ("pandas", "pyarrow", "skrub"),
     "dask.md": ("dask.array",),
     "files.md": ("skops", "skl2onnx", "onnxruntime"),
     "gpu.md": ("torch", "array_api_compat"),
+    "inspection.md": ("matplotlib.pyplot",),
 }
 
 
@@ -53,18 +54,16 @@ def network_for_files():
     return {"X": X, "net": KARClassifier((20,), alpha=1e-3, random_state=0).fit(X, X[:, 0] > 0)}
 
 
-def houses_on_disk():
-    rng = np.random.default_rng(0)
-    areas, kinds = rng.uniform(20, 200, 80), rng.choice(["flat", "house"], 80)
-    rows = [f"{a:.1f},{k},{1000 * a:.0f}" for a, k in zip(areas, kinds, strict=True)]
-    Path("houses.csv").write_text("area,kind,price\n" + "\n".join(rows) + "\n")
-    Path("new-houses.csv").write_text("kind,area\nflat,55.0\nhouse,120.0\n")
+def houses():
+    lines = [f"{70 + 3 * i},{['north', 'south'][i % 2]},{200 + 9 * i + i % 2}" for i in range(40)]
+    for name in ("houses.csv", "new-houses.csv"):
+        Path(name).write_text("\n".join(["size,part,price", *lines]))
     return {}
 
 
 # What pages take for granted.
 GIVEN = {
-    "command-line.md": houses_on_disk,
+    "command-line.md": houses,
     "files.md": network_for_files,
     "updates.md": rows_for_updates,
 }
