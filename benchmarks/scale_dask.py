@@ -10,6 +10,7 @@ import argparse
 import os
 from collections.abc import Sequence
 from contextlib import ExitStack
+from itertools import cycle
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -48,7 +49,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
             Contestant(IN_MEMORY, lambda: network().fit(*rows)),
             Contestant(TWO, lambda: learned(two, *kept[two])),
             Contestant(ONE, lambda: learned(one, *kept[one])),
-            Contestant(FROM_FILES, lambda: learned(two, *lazy(paths))),
+            Contestant(
+                FROM_FILES, lambda: learned(two, *lazy([delayed(read)(path) for path in paths]))
+            ),
         ]
         timings, networks = race(contestants, options.repeats)
     print(f"{describe_machine(THREADS)}; {describe_versions()}")
@@ -93,11 +96,11 @@ def read(path: Path) -> tuple[Any, Any]:
         return table["X"], table["y"]
 
 
-def lazy(paths: list[Path]) -> tuple[da.Array, da.Array]:
-    """Return the rows of all files as Dask arrays of unknown height."""
-    blocks = [delayed(read, nout=2)(path) for path in paths]
-    X = [da.from_delayed(block[0], (np.nan, D), meta=np.empty((0, D))) for block in blocks]
-    y = [da.from_delayed(block[1], (np.nan,), meta=np.empty(0)) for block in blocks]
+def lazy(tables: list[Any]) -> tuple[da.Array, da.Array]:
+    """Return the rows of all tables as Dask arrays of unknown height."""
+    pairs = [delayed(table, nout=2) for table in tables]
+    X = [da.from_delayed(pair[0], (np.nan, D), meta=np.empty((0, D))) for pair in pairs]
+    y = [da.from_delayed(pair[1], (np.nan,), meta=np.empty(0)) for pair in pairs]
     return da.concatenate(X, allow_unknown_chunksizes=True), da.concatenate(y)
 
 
@@ -108,9 +111,11 @@ def workers(n: int) -> Client:
 
 
 def held(client: Client, paths: list[Path]) -> tuple[da.Array, da.Array]:
-    """Return the rows of all files, held by the workers, their heights known."""
+    """Return the rows of all files, held by the workers in turn, their heights known."""
+    places = cycle(client.scheduler_info()["workers"])
+    tables = [client.submit(read, path, workers=next(places)) for path in paths]
     with client.as_current():
-        X, y = persist(*lazy(paths))
+        X, y = persist(*lazy(tables))
         return X.compute_chunk_sizes(), y.compute_chunk_sizes()
 
 

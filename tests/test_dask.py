@@ -29,7 +29,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from karnet import KARClassifier, KARClassifierCV, KARRegressor, KARRegressorCV
 from karnet._dask import DaskPasses
 from karnet._rows import in_order, merged
-from karnet._runs import Cutter
+from karnet._runs import Cutter, join, total
 from karnet._statistics import Sum
 from karnet._threads import ONE_THREAD
 from karnet._worker import on_worker
@@ -366,16 +366,24 @@ def test_however_rows_are_cut_they_are_added_up_in_one_order(heights, cuts):
     cutter = Cutter.into([*heights, *repeat(last, 100)], 100, of_block)
     expected = merged(of_block(x[i:j], 0, 0) for i, j in pairwise(cutter.edges))
     edges = [0, *cuts, 100]
-    runs = [cutter.run(i, (x[i:j], x[i:j], None)) for i, j in pairwise(edges)]
+    tables = [(x[i:j], x[i:j], None) for i, j in pairwise(edges)]
+    ends = [cutter.ends(*each) for each in zip(edges, tables, strict=False)]
+    runs = []
+    for step in cutter.steps([len(table[0]) for table in tables]):
+        k = step.tables.start
+        if len(step.tables) == 1:
+            runs.append(cutter.whole(edges[k], tables[k], step.blocks))
+        else:
+            runs.append(cutter.seam(step.blocks.start, *(ends[k] for k in step.tables)))
     while len(runs) > 1:
-        runs = [cutter.join(*runs[i : i + 3]) for i in range(0, len(runs), 3)]
-    assert cutter.total(runs[0]).value == expected.value
+        runs = [join(*runs[i : i + 3]) for i in range(0, len(runs), 3)]
+    assert total(runs[0]).value == expected.value
 
 
-def test_rows_that_wait_for_others_do_not_keep_their_block_in_memory():
+def test_rows_that_wait_for_others_do_not_keep_their_table_in_memory():
     cutter = Cutter.into([60, 40], 100, lambda X, y, weight: Sum(X.sum(axis=0)))
     x = np.ones((80, 1))
-    parts = cutter.run(10, (x, x[:, 0], None))
+    parts = cutter.ends(10, (x, x[:, 0], None))
     assert [len(part.rows[0]) for part in parts] == [50, 30]
     assert all(array.base is None for part in parts for array in part.rows[:2])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from copy import copy
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from itertools import accumulate, repeat
 from typing import Any, TypeVar
 from uuid import uuid4
@@ -21,7 +21,7 @@ from dask.utils import parse_bytes
 from numpy.typing import NDArray
 
 from ._rows import Statistic
-from ._runs import Cutter, Run
+from ._runs import Cutter, Part, Run, join, total
 from ._stream import Raw
 from ._threads import ONE_THREAD
 from ._validation import plain_inputs
@@ -97,14 +97,22 @@ class DaskPasses:
         # A node of its own: it goes to every worker once, not with every block.
         cut = graph.constant("statistic", cutter)
         starts = [0, *accumulate(self.sizes)]
+
+        def task(function: Callable[..., Any], table: int, **options: Any) -> Any:
+            place = {"start": starts[table], "size": self.sizes[table]}
+            return graph.task(function, cut, self.blocks[table].key, **place, **options)
+
+        ends = cache(partial(task, _ends))
         runs = [
-            graph.task("run", _run, cut, block.key, first=first, size=size)
-            for block, first, size in zip(self.blocks, starts, self.sizes, strict=False)
+            task(_whole, step.tables.start, blocks=step.blocks)
+            if len(step.tables) == 1
+            else graph.task(_seam, cut, *map(ends, step.tables), block=step.blocks.start)
+            for step in cutter.steps(self.sizes)
         ]
         while len(runs) > 1:
             groups = [runs[i : i + SPLIT_EVERY] for i in range(0, len(runs), SPLIT_EVERY)]
-            runs = [graph.task("merge", _join, cut, *group) for group in groups]
-        found: S = graph.computed(graph.task("total", _total, cut, *runs))
+            runs = [graph.task(_join, *group) for group in groups]
+        found: S = graph.computed(graph.task(_total, *runs))
         return found
 
 
@@ -206,9 +214,9 @@ class _Graph:
         self._layer[key] = DataNode(key, value)
         return key
 
-    def task(self, name: str, function: Callable[..., Any], *keys: Any, **options: Any) -> Any:
+    def task(self, function: Callable[..., Any], *keys: Any, **options: Any) -> Any:
         """Add what the function makes of the values of some keys, and return its key."""
-        key = self._key(name)
+        key = self._key(function.__name__.strip("_"))
         self._layer[key] = Task(key, function, *map(TaskRef, keys), **options)
         return key
 
@@ -241,31 +249,45 @@ class _Graph:
         return {LARGE: parse_bytes(limit) + size}
 
 
-def _run(cutter: Cutter[S], rows: Raw, *, first: int, size: int) -> Run[S]:
+def _whole(cutter: Cutter[S], rows: Raw, *, start: int, size: int, blocks: range) -> Run[S]:
+    _check_height(rows, size)
+    with on_worker():
+        return cutter.whole(start, rows, blocks)
+
+
+def _ends(cutter: Cutter[S], rows: Raw, *, start: int, size: int) -> list[Part]:
+    _check_height(rows, size)
+    return cutter.ends(start, rows)
+
+
+def _seam(cutter: Cutter[S], *ends: list[Part], block: int) -> Run[S]:
+    with on_worker():
+        return cutter.seam(block, *ends)
+
+
+def _join(*runs: Run[S]) -> Run[S]:
+    with on_worker():
+        return join(*runs)
+
+
+def _total(run: Run[S]) -> S:
+    with on_worker():
+        return total(run)
+
+
+def _check_height(rows: Raw, size: int) -> None:
     found = _height(rows)
     if found != size:
         raise ValueError(
             f"a block of {size} rows holds {found} of them now: Dask collections must give the "
             "rows that their chunks say, and the same each time."
         )
-    with on_worker():
-        return cutter.run(first, rows)
-
-
-def _join(cutter: Cutter[S], *runs: Run[S]) -> Run[S]:
-    with on_worker():
-        return cutter.join(*runs)
-
-
-def _total(cutter: Cutter[S], run: Run[S]) -> S:
-    with on_worker():
-        return cutter.total(run)
 
 
 def _counted(blocks: list[Delayed]) -> tuple[int, ...]:
     graph = _Graph(blocks)
-    heights = [graph.task("height", _height, block.key) for block in blocks]
-    found: tuple[int, ...] = graph.computed(graph.task("heights", _all, *heights))
+    heights = [graph.task(_height, block.key) for block in blocks]
+    found: tuple[int, ...] = graph.computed(graph.task(_all, *heights))
     return found
 
 

@@ -1,15 +1,15 @@
 """Rows that someone else has cut, reduced as if they were cut into blocks of given heights.
 
 Sums of floating-point numbers depend on what is added first. So that a statistic does not depend on
-how rows happen to lie on a cluster, a run of rows keeps at its ends the rows of blocks that go on
-elsewhere, and merges blocks only where the tree over all of them does (`karnet._rows.merged`).
+how rows happen to lie on a cluster, rows of a block that lies on several tables are put together,
+and blocks are merged only where the tree over all of them does (`karnet._rows.merged`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import accumulate, chain
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -18,22 +18,25 @@ from numpy.typing import NDArray
 from ._rows import Statistic
 from ._stream import Raw, cut, joined
 
-__all__ = ["Cutter", "Run"]
+__all__ = ["Cutter", "Part", "Run", "Step", "join", "total"]
 
 S = TypeVar("S", bound=Statistic)
 
 
 @dataclass(frozen=True)
+class Step:
+    """Blocks, by their numbers, and the tables that they lie on: one table, or one block."""
+
+    blocks: range
+    tables: range
+
+
+@dataclass(frozen=True)
 class Part:
-    """Some rows of a block, or all, by the number of the block."""
+    """Some rows of a block, by its number."""
 
-    number: int
+    block: int
     rows: Raw
-
-    def copy(self) -> Part:
-        """Return the same rows in a place of their own."""
-        X, y, weight = self.rows
-        return Part(self.number, (X.copy(), y.copy(), None if weight is None else weight.copy()))
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,7 @@ class Node(Generic[S]):
 
 
 # In the order of rows.
-Run = list[Part | Node[S]]
+Run = list[Node[S]]
 
 
 @dataclass(frozen=True)
@@ -74,57 +77,74 @@ class Cutter(Generic[S]):
             if edges[-1] + height >= n_rows:
                 break
             edges.append(edges[-1] + height)
-        return cls(of_block, np.array([*edges, n_rows] if n_rows else edges))
+        return cls(of_block, np.array([*edges, n_rows]))
 
-    def run(self, start: int, rows: Raw) -> Run[S]:
-        """Return the run of consecutive rows, the first of which has the number `start`."""
-        run = self._reduced(self._parts(start, rows))
-        # Views of the rows that are kept would keep all of them.
-        return [item.copy() if isinstance(item, Part) else item for item in run]
+    def steps(self, sizes: Sequence[int]) -> Iterator[Step]:
+        """Yield, in the order of rows, which blocks lie on which of the tables of these sizes."""
+        starts = np.array([0, *accumulate(sizes)])
+        block, n_blocks = 0, len(self.edges) - 1
+        while block < n_blocks:
+            table = int(np.searchsorted(starts, self.edges[block], side="right")) - 1
+            end = int(np.searchsorted(self.edges, starts[table + 1], side="right")) - 1
+            if end > block:
+                yield Step(range(block, end), range(table, table + 1))
+            else:
+                end = block + 1
+                last = int(np.searchsorted(starts, self.edges[end], side="left"))
+                yield Step(range(block, end), range(table, last))
+            block = end
 
-    def join(self, *runs: Run[S]) -> Run[S]:
-        """Return runs that follow each other as one."""
-        return self._reduced(chain(*runs))
+    def whole(self, start: int, rows: Raw, blocks: range) -> Run[S]:
+        """Return the run of blocks that lie on a table, whose first row has the number `start`."""
+        edges = self.edges[blocks.start : blocks.stop + 1] - start
+        found = (self.of_block(*cut(rows, *edges[k : k + 2])) for k in range(len(blocks)))
+        return _reduced(Node(0, block, each) for block, each in zip(blocks, found, strict=True))
 
-    def total(self, run: Run[S]) -> S:
-        """Return the statistic of a run of all rows."""
-        *nodes, last = (node.found for node in run if isinstance(node, Node))
-        for found in reversed(nodes):
-            last = found.merge(last)
-        return last
-
-    def _parts(self, start: int, rows: Raw) -> Iterator[Part]:
+    def ends(self, start: int, rows: Raw) -> list[Part]:
+        """Return the rows of a table that belong to blocks which lie on others as well."""
         stop = start + rows[0].shape[0]
-        number = int(np.searchsorted(self.edges, start, side="right")) - 1
-        while start < stop:
-            end = min(stop, int(self.edges[number + 1]))
-            height = end - start
-            yield Part(number, cut(rows, 0, height))
-            rows = cut(rows, height, rows[0].shape[0])
-            start, number = end, number + 1
+        inside = self.edges[(self.edges >= start) & (self.edges <= stop)]
+        first, last = (inside[0], inside[-1]) if len(inside) else (stop, stop)
+        # Views would keep the whole table in memory.
+        return [
+            Part(self._block(i), _copied(cut(rows, i - start, j - start)))
+            for i, j in ((start, first), (last, stop))
+            if i < j
+        ]
 
-    def _reduced(self, items: Iterable[Part | Node[S]]) -> Run[S]:
-        run: Run[S] = []
-        for item in items:
-            run.append(self._settled(item))
-            while len(run) > 1 and (both := self._both(*run[-2:])) is not None:
-                run[-2:] = [both]
-        return run
+    def _block(self, row: int) -> int:
+        return int(np.searchsorted(self.edges, row, side="right")) - 1
 
-    def _settled(self, item: Part | Node[S]) -> Part | Node[S]:
-        """Return the statistic of rows if they are a whole block."""
-        if isinstance(item, Part):
-            first, end = self.edges[item.number : item.number + 2]
-            if item.rows[0].shape[0] == end - first:
-                return Node(0, item.number, self.of_block(*item.rows))
-        return item
+    def seam(self, block: int, *ends: list[Part]) -> Run[S]:
+        """Return the run of one block, put together from the ends of several tables."""
+        rows = [part.rows for part in chain(*ends) if part.block == block]
+        return [Node(0, block, self.of_block(*joined(rows)))]
 
-    def _both(self, a: Part | Node[S], b: Part | Node[S]) -> Part | Node[S] | None:
-        """Return what two neighbours come to, or None if they have to wait for others."""
-        if isinstance(a, Part) and isinstance(b, Part) and a.number == b.number:
-            return self._settled(Part(a.number, joined([a.rows, b.rows])))
-        if isinstance(a, Node) and isinstance(b, Node):
-            even = a.number % 2 == 0
-            if a.level == b.level and even:
-                return Node(a.level + 1, a.number // 2, a.found.merge(b.found))
-        return None
+
+def _copied(rows: Raw) -> Raw:
+    X, y, weight = rows
+    return X.copy(), y.copy(), None if weight is None else weight.copy()
+
+
+def join(*runs: Run[S]) -> Run[S]:
+    """Return runs that follow each other as one."""
+    return _reduced(chain(*runs))
+
+
+def total(run: Run[S]) -> S:
+    """Return the statistic of the run of all blocks."""
+    *others, last = (node.found for node in run)
+    for found in reversed(others):
+        last = found.merge(last)
+    return last
+
+
+def _reduced(nodes: Iterable[Node[S]]) -> Run[S]:
+    """Return nodes merged two by two where they are halves of a node of the tree over all."""
+    run: Run[S] = []
+    for node in nodes:
+        while run and run[-1].level == node.level and run[-1].number % 2 == 0:
+            before = run.pop()
+            node = Node(node.level + 1, node.number // 2, before.found.merge(node.found))
+        run.append(node)
+    return run
