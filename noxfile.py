@@ -11,9 +11,9 @@ PYTHONS = ("3.11", "3.12", "3.13")
 # The least that pyproject.toml allows for; checks of the oldest scikit-learn need an older pytest.
 OLDEST = (
     *("numpy==2.0.0", "scipy==1.13.0", "scikit-learn==1.6.0", "pandas==2.2.2", "pyarrow==19.0.0"),
-    *("dask==2025.5.0", "distributed==2025.5.0", "matplotlib==3.9.0", "rich==13.8.0"),
+    *("dask==2025.5.0", "distributed==2025.5.0", "rich==13.8.0", "typer==0.26.0"),
     *("onnx==1.17.0", "onnxruntime==1.20.0", "skl2onnx==1.18.0", "skops==0.16.0", "skrub==0.11.0"),
-    *("typer==0.26.0", "pytest<9"),
+    "pytest<9",
 )
 # The build of torch for processors alone, with one Python only: it is large, and tests without it
 # are skipped.
