@@ -48,6 +48,26 @@ TORCH_CPU ?= torch==2.13.0+cpu
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
 	touch $@
 
+TRUST := .venv/bin/python -m tests.trust
+
+.PHONY: trust fuzz faults soak
+
+trust: .venv/.trust ## count right digits beside LAPACK and other libraries
+	$(TRUST).numbers
+
+fuzz: .venv/.trust ## bad input and attacks, 10^5 cases
+	$(TRUST).fuzz
+
+faults: .venv/.trust ## kill, fill, forbid, interrupt
+	$(TRUST).faults
+
+soak: .venv/.trust ## threads, processes and fits without end
+	$(TRUST).soak
+
+.venv/.trust: .venv/.test
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[trust]'
+	touch $@
+
 clean: ## remove the environment and everything that was built
 	rm -rf .venv benchmarks/.venv* benchmarks/results-* .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache .nox build dist reproduction docs/auto_examples docs/generated
 
