@@ -30,10 +30,10 @@ def whole_file(path: Path) -> Iterator[Path]:
             os.fsync(file.fileno())
         os.replace(unfinished, path)
     except OSError as error:
-        if error.errno is not None and error.filename in (None, os.fspath(unfinished)):
-            # The name that was asked for, not one that nobody knows.
-            error.filename, error.filename2 = os.fspath(path), None
-        raise
+        if error.errno is None or error.filename not in (None, os.fspath(unfinished)):
+            raise
+        # Under the name that was asked for, not one that nobody knows.
+        raise OSError(error.errno, error.strerror, os.fspath(path)) from error
     finally:
         with suppress(OSError):
             unfinished.unlink()

@@ -87,7 +87,7 @@ def steps_of(work: Callable[[Path], None]) -> int:
     return int(said.rsplit("steps ", 1)[1])
 
 
-def _largest(work: Callable[[Path], None]) -> tuple[int, float]:
+def largest(work: Callable[[Path], None]) -> tuple[int, float]:
     """Return the size of the largest file that is written, and how long that takes."""
     with folder() as out:
         seconds = run(partial(work, out)).seconds
@@ -99,7 +99,7 @@ def plans(
     work: Callable[[Path], None], n_random: int, n_writing: int, rng: random.Random
 ) -> Iterator[tuple[str, float]]:
     """Yield kinds of kills, and when or where they come: in seconds, steps or bytes."""
-    size, seconds = _largest(work)
+    size, seconds = largest(work)
     n_steps = steps_of(work)
     for _ in range(n_random):
         yield "random", rng.uniform(0.0, seconds)
@@ -119,7 +119,7 @@ def fault_of(kind: str, when: float, out: Path) -> Callable[[], None] | None:
 def kill(writer: Writer, n_random: int, n_writing: int, seed: int = 0) -> Counts:
     """Return what is found after kills of one writer."""
     rng = random.Random(seed)
-    counts = Counts(writer.name, seconds=_largest(writer.work)[1])
+    counts = Counts(writer.name, seconds=largest(writer.work)[1])
     with folder() as top:
         runs = []
         for number, (kind, when) in enumerate(plans(writer.work, n_random, n_writing, rng)):
