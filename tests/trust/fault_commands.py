@@ -31,7 +31,7 @@ from ..test_datasets import plausible
 
 # What no reader would take for a whole file.
 OLD = b"old"
-ROWS = 20_000
+ROWS = 3000
 
 
 @dataclass(frozen=True)
@@ -203,8 +203,8 @@ def openml() -> Iterator[None]:
 def large_network() -> KARClassifier:
     """Return a network of some megabytes."""
     rng = np.random.default_rng(0)
-    X, y = rng.standard_normal((300, 400)), rng.integers(0, 3, 300)
-    return KARClassifier((1500,), hidden="random", alpha=1.0, random_state=0).fit(X, y)
+    X, y = rng.standard_normal((300, 300)), rng.integers(0, 3, 300)
+    return KARClassifier((800,), hidden="random", alpha=1.0, random_state=0).fit(X, y)
 
 
 def writers(inputs: Path) -> list[Writer]:

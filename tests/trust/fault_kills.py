@@ -7,7 +7,7 @@ import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -87,6 +87,7 @@ def steps_of(work: Callable[[Path], None]) -> int:
     return int(said.rsplit("steps ", 1)[1])
 
 
+@cache
 def largest(work: Callable[[Path], None]) -> tuple[int, float]:
     """Return the size of the largest file that is written, and how long that takes."""
     with folder() as out:

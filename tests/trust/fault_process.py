@@ -19,7 +19,7 @@ from typing import Any
 # Room for what a process says before anybody reads it.
 PIPE = 2**20
 # Seconds after which a process that should have ended hangs.
-LIMIT = 40.0
+LIMIT = 120.0
 WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 
 
