@@ -118,9 +118,7 @@ def cluster() -> Iterator[Client]:
 def same(net: Any) -> bool:
     """Return whether the network is that of the rows in memory, bit for bit."""
     expected = network().fit(*rows())
-    return net.layers_ == expected.layers_ and all(
-        map(np.array_equal, net.coefs_, expected.coefs_)
-    )
+    return net.layers_ == expected.layers_ and all(map(np.array_equal, net.coefs_, expected.coefs_))
 
 
 def attempt(

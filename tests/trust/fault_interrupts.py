@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import pickle
 import random
 import subprocess
@@ -29,12 +30,13 @@ HEADER = (
     "interrupts",
     "worst time to come back",
     "median",
-    "at lines of code",
+    "at calls of functions",
     "estimator changed",
     "BLAS limited",
     "threads or processes left",
 )
-SOURCE = str(Path(karnet.__file__).parent)
+# The files whose functions are interrupted, by how their names begin.
+WATCHED = (str(Path(karnet.__file__).parent), contextlib.__file__)
 # Sends an interrupt to its parent after as many seconds as it is told, and says when it did.
 SENDER = """
 import os, signal, sys, time
@@ -68,7 +70,7 @@ class Counts:
     name: str
     seconds: float = 0.0
     latencies: list[float] = field(default_factory=list)
-    n_lines: int = 0
+    n_moments: int = 0
     changed: list[str] = field(default_factory=list)
     limited: list[str] = field(default_factory=list)
     left: list[str] = field(default_factory=list)
@@ -83,7 +85,7 @@ class Counts:
             len(self.latencies),
             f"{1000 * worst:.0f} ms",
             f"{1000 * median:.0f} ms",
-            self.n_lines,
+            self.n_moments,
             *map(len, (self.changed, self.limited, self.left)),
         )
 
@@ -207,44 +209,42 @@ def _compare(
         counts.left.append(f"{case.name}: {sorted(more)} are left")
 
 
-# Interrupts at lines of code
+# Interrupts at every moment that Python has for them
 
 
-def lines_of(act: Callable[[], object]) -> int:
-    """Return how many lines of karnet run in this thread."""
+def moments_of(act: Callable[[], object]) -> int:
+    """Return how often karnet's code could be interrupted in this thread."""
     n = 0
 
     def count() -> None:
         nonlocal n
         n += 1
 
-    with _traced(count):
+    with _at_moments(count):
         act()
     return n
 
 
 @contextmanager
-def _traced(step: Callable[[], None]) -> Iterator[None]:
-    def of_line(frame: Any, event: str, _: Any) -> Any:
-        if event == "line":
+def _at_moments(step: Callable[[], None]) -> Iterator[None]:
+    """Call `step` where Python may be interrupted: functions begin there, or one of C has ended."""
+
+    def watch(frame: Any, event: str, _: Any) -> None:
+        if event in ("call", "c_return") and frame.f_code.co_filename.startswith(WATCHED):
             step()
-        return of_line
 
-    def of_call(frame: Any, event: str, _: Any) -> Any:
-        return of_line if frame.f_code.co_filename.startswith(SOURCE) else None
-
-    sys.settrace(of_call)
+    sys.setprofile(watch)
     try:
         yield
     finally:
-        sys.settrace(None)
+        sys.setprofile(None)
 
 
-def interrupt_at_lines(case: Case, times: int, counts: Counts, seed: int = 0) -> None:
-    """Count what interrupts before lines of code do, drawn from all that run."""
+def interrupt_everywhere(case: Case, times: int, counts: Counts, seed: int = 0) -> None:
+    """Count what interrupts do at moments drawn from all that there are."""
     rng = random.Random(seed)
     starts = [prepared(case, fitted) for fitted in (False, True)]
-    n = lines_of(lambda: case.act(pickle.loads(starts[0])))
+    n = moments_of(lambda: case.act(pickle.loads(starts[0])))
     around = Surroundings.now()
     for number in sorted(rng.sample(range(n), min(times, n))):
         estimator = pickle.loads(starts[number % 2])
@@ -253,14 +253,14 @@ def interrupt_at_lines(case: Case, times: int, counts: Counts, seed: int = 0) ->
         def step() -> None:
             nonlocal left
             left -= 1
-            if left < 0:
+            if left == -1:
                 raise KeyboardInterrupt
 
         try:
-            with _traced(step):
+            with _at_moments(step):
                 case.act(estimator)
         except KeyboardInterrupt:
-            counts.n_lines += 1
+            counts.n_moments += 1
             _compare(case, estimator, before, around, counts)
 
 
@@ -344,5 +344,3 @@ def dask_cases(m: int, h: int, client: Any) -> list[Case]:
 def shown(found: list[Counts]) -> str:
     """Return the table of what was found."""
     return table(HEADER, [each.row for each in found])
-
-

@@ -253,5 +253,3 @@ def _note_missing(
 def shown(found: list[Counts]) -> str:
     """Return the table of what was found."""
     return table(HEADER, [each.row for each in found])
-
-

@@ -40,7 +40,7 @@ class Sizes(NamedTuple):
     shares: tuple[float, ...]
     pairs: int
     interrupts: int
-    lines: int
+    moments: int
     rows: tuple[int, int]
 
 
@@ -126,9 +126,7 @@ def commands_interrupted(all_writers: list[Writer], sizes: Sizes, quick: bool) -
     )
     shown = fault_ctrl_c.shown(found)
     n = sum(each.said for each in found)
-    return Part(
-        "Ctrl-C, commands", text, shown, [text for each in found for text in each.wrong], n
-    )
+    return Part("Ctrl-C, commands", text, shown, [text for each in found for text in each.wrong], n)
 
 
 def fits_interrupted(sizes: Sizes, quick: bool) -> Part:
@@ -144,17 +142,17 @@ def fits_interrupted(sizes: Sizes, quick: bool) -> Part:
         for case, small in zip(long, short, strict=True):
             counts = fault_interrupts.interrupt(case, sizes.interrupts)
             if small is not None:
-                fault_interrupts.interrupt_at_lines(small, sizes.lines, counts)
+                fault_interrupts.interrupt_everywhere(small, sizes.moments, counts)
             found.append(counts)
             wrong += counts.wrong
     text = (
-        "SIGINT at random moments of fits that take about a second, and KeyboardInterrupt before "
-        "lines of code drawn from all that a small fit runs through. The estimator is as before, "
+        "SIGINT at random moments of fits that take about a second, and KeyboardInterrupt where "
+        "a function begins or one of C has ended, drawn from all such moments of a small fit. The estimator is as before, "
         "unfitted or fitted, bit for bit; BLAS may use as many threads as before, and no thread or "
         "process is left. One call of BLAS or LAPACK cannot be interrupted: the matrices of a "
         "block are small, but the equations of a layer of thousands of units take seconds to solve."
     )
-    n = sum(len(each.latencies) + each.n_lines for each in found)
+    n = sum(len(each.latencies) + each.n_moments for each in found)
     return Part("Ctrl-C, fits", text, fault_interrupts.shown(found), wrong, n)
 
 
@@ -188,9 +186,7 @@ def run(quick: bool, alone: bool) -> Iterator[Part]:
         with redirect_stdout(StringIO()):
             write_inputs(inputs)
             all_writers = [
-                writer
-                for writer in writers(inputs)
-                if not quick or writer.name in QUICK_WRITERS
+                writer for writer in writers(inputs) if not quick or writer.name in QUICK_WRITERS
             ]
             _warm_up(all_writers)
         for part in _of_writers(all_writers, sizes, quick, alone):
