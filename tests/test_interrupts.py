@@ -80,10 +80,13 @@ def test_blocks_that_have_not_begun_are_not_begun_after_an_interrupt():
         begun.append(k)
         time.sleep(0.02)
 
-    with threadpool_limits(2), pytest.raises(KeyboardInterrupt):
+    def interrupt():
         with closing(in_order(work, list(range(20)))) as found:
             for _ in found:
                 raise KeyboardInterrupt
+
+    with threadpool_limits(2), pytest.raises(KeyboardInterrupt):
+        interrupt()
     n_begun = len(begun)
     assert n_begun <= 4
     time.sleep(0.05)

@@ -162,7 +162,7 @@ def run_all(runs: Iterable[Run], at_once: int = 2) -> Iterator[Ended]:
             if ended is not None:
                 live.remove(child)
                 yield ended
-        time.sleep(0.0005)
+        time.sleep(0.001)
 
 
 def run_one(work: Callable[[], None], **options: Any) -> Ended:

@@ -6,7 +6,9 @@ import random
 import shutil
 import sqlite3
 from collections.abc import Callable
+from contextlib import redirect_stdout
 from functools import partial
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +71,8 @@ def starts(top: Path) -> list[Path]:
     """Make folders to start from: an empty one, one with some results, one that is complete."""
     nothing, some, complete = (top / name for name in ("nothing", "some", "complete"))
     nothing.mkdir()
-    reproduce(complete)
+    with redirect_stdout(StringIO()):
+        reproduce(complete)
     some.mkdir()
     shutil.copy(complete / "results.sqlite", some)
     with sqlite3.connect(some / "results.sqlite") as db:

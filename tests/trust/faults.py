@@ -5,6 +5,7 @@ With `--quick`, fewer of each, and no page is written.
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -101,8 +102,7 @@ def limits(all_writers: list[Writer], sizes: Sizes, quick: bool, alone: bool) ->
 
 def _reproduce_limits(alone: bool) -> Iterator[fault_limits.Counts]:
     with folder() as top:
-        with redirect_stdout(StringIO()):
-            begun = starts(top)
+        begun = starts(top)
         shares = (0.0, 0.5, 1.0, 1.5, 3.0)
         yield fault_limits.reproduce_without_room(top, begun[1], shares)
         if alone:
@@ -116,8 +116,7 @@ def commands_interrupted(all_writers: list[Writer], sizes: Sizes, quick: bool) -
     found = [fault_ctrl_c.interrupt_command(writer, sizes.interrupts) for writer in named]
     if not quick:
         with folder() as top:
-            with redirect_stdout(StringIO()):
-                begun = starts(top)
+            begun = starts(top)
             found.append(fault_ctrl_c.interrupt_reproduce(begun[1], sizes.interrupts))
     text = (
         "SIGINT at random moments from the first line of the command on; while Python still loads "
@@ -147,10 +146,11 @@ def fits_interrupted(sizes: Sizes, quick: bool) -> Part:
             wrong += counts.wrong
     text = (
         "SIGINT at random moments of fits that take about a second, and KeyboardInterrupt where "
-        "a function begins or one of C has ended, drawn from all such moments of a small fit. The estimator is as before, "
-        "unfitted or fitted, bit for bit; BLAS may use as many threads as before, and no thread or "
-        "process is left. One call of BLAS or LAPACK cannot be interrupted: the matrices of a "
-        "block are small, but the equations of a layer of thousands of units take seconds to solve."
+        "a function begins or one of C has ended, drawn from all such moments of a small fit. The "
+        "estimator is as before, unfitted or fitted, bit for bit; BLAS may use as many threads as "
+        "before, and no thread or process is left. One call of BLAS or LAPACK cannot be "
+        "interrupted: blocks are small, but the equations of a layer of thousands of units take "
+        "seconds to solve."
     )
     n = sum(len(each.latencies) + each.n_moments for each in found)
     return Part("Ctrl-C, fits", text, fault_interrupts.shown(found), wrong, n)
@@ -233,7 +233,11 @@ def main(arguments: Sequence[str]) -> int:
     seconds = time.perf_counter() - start
     wrong = [text for part in parts for text in part.wrong]
     n = sum(part.n for part in parts)
-    print(f"\n{n} faults in {seconds:.0f} s, {len(wrong)} of them not survived as they should.")
+    used = sum(os.times()[:4])
+    print(
+        f"\n{n} faults in {seconds:.0f} s, {used:.0f} s of processors; "
+        f"{len(wrong)} of them not survived as they should."
+    )
     if not quick:
         texts = [f"## {part.title}\n\n{part.text}\n\n{part.shown}" for part in parts]
         verdict = "Every bar is met." if not wrong else "Missed:\n\n- " + "\n- ".join(wrong)

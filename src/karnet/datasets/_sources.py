@@ -142,8 +142,7 @@ REGROUP: MappingProxyType[str, Callable[[Any], Any]] = MappingProxyType(
 def _keep(cells: Cells, path: Path) -> None:
     """Write the cells as CSV, so that a file with this name is always a whole one."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with whole_file(path) as unfinished:
-        with unfinished.open("w", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file)
-            writer.writerow(cells.names)
-            writer.writerows(cells.values.tolist())
+    with whole_file(path) as new, new.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(cells.names)
+        writer.writerows(cells.values.tolist())

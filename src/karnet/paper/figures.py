@@ -42,9 +42,9 @@ def save(figure: Figure, folder: Path, name: str) -> str:
     """Write a figure as SVG and PNG, and return the SVG as it can stand inside a page."""
     folder.mkdir(parents=True, exist_ok=True)
     text = svg(figure, name)
-    look = {"format": "png", "facecolor": "white", "dpi": 150, "metadata": {"Software": None}}
+    look: dict[str, Any] = {"facecolor": "white", "dpi": 150, "metadata": {"Software": None}}
     with whole_file(folder / f"{name}.png") as unfinished:
-        figure.savefig(unfinished, **look)
+        figure.savefig(unfinished, format="png", **look)
     with whole_file(folder / f"{name}.svg") as unfinished:
         unfinished.write_text(text, encoding="utf-8")
     return text[text.index("<svg") :]

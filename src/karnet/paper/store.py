@@ -163,11 +163,10 @@ class Store:
 
 def write_csv(path: Path, header: Iterable[str], rows: Iterable[Iterable[Any]]) -> None:
     """Write a table into a file that is there whole or not at all."""
-    with whole_file(path) as unfinished:
-        with unfinished.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file)
-            writer.writerow(header)
-            writer.writerows(rows)
+    with whole_file(path) as new, new.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(header)
+        writer.writerows(rows)
 
 
 def _value(cell: Any) -> Any:
