@@ -11,7 +11,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from itertools import cycle
 from pathlib import Path
-from statistics import median
+from statistics import mean
 
 import numpy as np
 
@@ -70,10 +70,10 @@ class Watched:
         self._thread.join()
 
     def between(self, start: float, end: float) -> float:
-        """Return the median of memory between two fractions of the time."""
+        """Return the mean of memory between two fractions of the time."""
         last = self.samples[-1][0]
         between = [mb for at, mb in self.samples if start * last <= at <= end * last]
-        return median(between or [self.samples[-1][1]])
+        return mean(between or [self.samples[-1][1]])
 
     def growth(self) -> float:
         """Return by which part memory grew from the second fifth of the time to the last."""
