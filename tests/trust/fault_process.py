@@ -151,18 +151,23 @@ def run_all(runs: Iterable[Run], at_once: int = 2) -> Iterator[Ended]:
     """Yield how runs end, so many at a time."""
     waiting, live = iter(runs), []
     more = True
-    while live or more:
-        while more and len(live) < at_once:
-            run = next(waiting, None)
-            more = run is not None
-            if run is not None:
-                live.append(_start(run))
-        for child in list(live):
-            ended = _look(child)
-            if ended is not None:
-                live.remove(child)
-                yield ended
-        time.sleep(0.001)
+    try:
+        while live or more:
+            while more and len(live) < at_once:
+                run = next(waiting, None)
+                more = run is not None
+                if run is not None:
+                    live.append(_start(run))
+            for child in list(live):
+                ended = _look(child)
+                if ended is not None:
+                    live.remove(child)
+                    yield ended
+            time.sleep(0.003)
+    finally:
+        for child in live:
+            os.kill(child.pid, signal.SIGKILL)
+            os.waitpid(child.pid, 0)
 
 
 def run_one(work: Callable[[], None], **options: Any) -> Ended:

@@ -97,7 +97,7 @@ def kill_reproduce(n_random: int = 50, n_writing: int = 20) -> Counts:
             elif ended.code:
                 counts.wrong.append(f"karnet reproduce: {ended.err}")
             _look_at(out, log, top, counts, len(complete))
-        again = [run.about[1] for run in runs][::EVERY]
+        again = [run.about[1] for run in runs][:: 2 * EVERY]
         for ended in run_all(Run(partial(reproduce, out), about=out) for out in again):
             counts.again += 1
             lost = set(complete) - set(fits_in(ended.run.about))

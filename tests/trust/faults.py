@@ -45,7 +45,7 @@ class Sizes(NamedTuple):
     rows: tuple[int, int]
 
 
-FULL = Sizes(50, 16, (0.0, 0.01, 0.3, 0.6, 0.9, 0.999), 6, 20, 100, (100_000, 500))
+FULL = Sizes(50, 12, (0.0, 0.01, 0.3, 0.6, 0.999), 4, 20, 60, (80_000, 400))
 QUICK = Sizes(3, 3, (0.0, 0.6), 1, 1, 8, (1500, 30))
 # Of all that write.
 QUICK_WRITERS = ("karnet predict, CSV", "karnet.save")
