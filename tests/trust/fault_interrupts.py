@@ -114,7 +114,8 @@ class Surroundings:
 
 def _children() -> Iterator[str]:
     for path in Path("/proc/self/task").glob("*/children"):
-        yield from path.read_text().split()
+        with contextlib.suppress(OSError):  # the thread has ended meanwhile
+            yield from path.read_text().split()
 
 
 def state(estimator: Any) -> bytes:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache, partial
+from math import inf
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -30,7 +31,7 @@ HEADER = (
     "of these failed",
 )
 # After one kill of so many the command is run again, undisturbed.
-EVERY = 4
+EVERY = 8
 
 
 @dataclass
@@ -90,9 +91,11 @@ def steps_of(work: Callable[[Path], None]) -> int:
 @cache
 def largest(work: Callable[[Path], None]) -> tuple[int, float]:
     """Return the size of the largest file that is written, and how long that takes."""
-    with folder() as out:
-        seconds = run(partial(work, out)).seconds
-        sizes = [path.stat().st_size for path in out.rglob("*") if path.is_file()]
+    seconds = inf
+    for _ in range(2):
+        with folder() as out:
+            seconds = min(seconds, run(partial(work, out)).seconds)
+            sizes = [path.stat().st_size for path in out.rglob("*") if path.is_file()]
     return max(sizes), seconds
 
 

@@ -91,7 +91,7 @@ def small_disk(where: Path, n_bytes: int) -> Iterator[None]:
     try:
         yield
     finally:
-        subprocess.run(["umount", where], check=True)
+        subprocess.run(["umount", "--lazy", where], check=True)
 
 
 def read_only(where: Path) -> None:

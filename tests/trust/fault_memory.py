@@ -146,7 +146,7 @@ def too_little(quick: bool = False) -> list[Found]:
         for left in (LEFT[:1] if quick else LEFT)
     ]
     found = []
-    for ended in run_all(runs):
+    for ended in sorted(run_all(runs), key=lambda ended: ended.run.about):
         kind, m, left = ended.run.about
         lines = (ended.out if ended.code == 0 else ended.err).strip().splitlines() or ["nothing"]
         right = ended.code == 0
