@@ -55,6 +55,7 @@ FLOORS = [
     "_metric",
     "_infinite",
     "_validation",
+    "_parameters",
     "_scan",
     "_dask",
     "_elsewhere",

@@ -145,6 +145,13 @@ def as_type(x: Any, dtype: Any) -> Any:
     return np.asarray(x, dtype=dtype) if is_host(x) else namespace(x).astype(x, dtype)
 
 
+def narrowed(x: Any, dtype: Any) -> Any:
+    """Return x with numbers of a type; what it cannot hold is the largest that it can."""
+    if is_host(x):
+        x = np.clip(x, np.finfo(dtype).min, np.finfo(dtype).max)
+    return as_type(x, dtype)
+
+
 def float64(x: Any) -> Any:
     """Return x in float64."""
     if isinstance(x, np.ndarray):

@@ -10,9 +10,11 @@ from sklearn.base import BaseEstimator, is_classifier
 from sklearn.model_selection import check_cv
 from sklearn.utils.validation import check_is_fitted
 
+from . import _parameters as parameters
 from . import _validation as validation
 from ._array import check_device
 from ._average import Average, Limits, learn_average
+from ._dense import largest
 from ._html import ShowsLayers
 from ._members import Splits, Targets, mean_answer
 from ._rows import dense
@@ -23,6 +25,11 @@ __all__ = ["KARNetworkCV"]
 
 # Ridges as shares of the mean eigenvalue of the hidden layer's products.
 RIDGES = np.logspace(-6, 2, 17)
+# Differences of larger inputs may overflow.
+LARGEST = 1e300
+# The least weight beside the largest, below which it would make no difference; and weights whose
+# squares may underflow.
+LEAST, LIGHT = 1e-12, 1e-100
 
 
 class KARNetworkCV(ShowsLayers, BaseEstimator):
@@ -68,10 +75,10 @@ class KARNetworkCV(ShowsLayers, BaseEstimator):
     def _limits(self) -> Limits:
         seconds = np.inf
         if self.time_budget is not None:
-            seconds = validation.check_positive("time_budget", self.time_budget)
+            seconds = parameters.check_positive("time_budget", self.time_budget)
         return Limits(
-            validation.check_positive_integer("n_estimators", self.n_estimators),
-            validation.check_positive_integer("width", self.width),
+            parameters.check_positive_integer("n_estimators", self.n_estimators),
+            parameters.check_positive_integer("width", self.width),
             seconds,
         )
 
@@ -92,6 +99,15 @@ class KARNetworkCV(ShowsLayers, BaseEstimator):
         tests = [np.asarray(test) for _, test in splitter.split(X, y)]
         return [place[test[kept[test]]] for test in tests if kept[test].any()]
 
+    @staticmethod
+    def _felt(weight: Array | None) -> Array | None:
+        """Return positive weights none of which is too small beside the others, or at all."""
+        if weight is None:
+            return None
+        most = weight.max()
+        weight = np.maximum(weight, LEAST * most)
+        return weight / most if most < LIGHT else weight
+
     def _learn(
         self,
         X: Array,
@@ -104,7 +120,7 @@ class KARNetworkCV(ShowsLayers, BaseEstimator):
         limits, ridges, device = self._limits(), self._ridges(), check_device(self.device)
         if len(X) < 2:
             raise ValueError(f"X must have at least two rows, but has {len(X)} (n_samples=1).")
-        rng = validation.check_generator(self.random_state)
+        rng = parameters.check_generator(self.random_state)
         weights = np.ones(len(X)) if weight is None else weight
         targets = Targets(Y, weights, ridges, splits)
         with ONE_THREAD():
@@ -116,9 +132,14 @@ class KARNetworkCV(ShowsLayers, BaseEstimator):
         self.feature_importances_ = average.importances(X, weights)
         return average
 
+    def _rows(self, X: Any, reset: bool) -> Array:
+        """Return checked inputs, those that differences overflow of moved in."""
+        X = dense(validation.check_inputs(self, X, reset=reset))
+        return np.clip(X, -LARGEST, LARGEST) if largest(X) > LARGEST else X
+
     def _answers(self, X: Any) -> Array:
         check_is_fitted(self)
-        return self._answers_to(dense(validation.check_inputs(self, X, reset=False)))
+        return self._answers_to(self._rows(X, reset=False))
 
     def _answers_to(self, X: Array) -> Array:
         with ONE_THREAD():

@@ -9,8 +9,10 @@ from typing import Any, Self, TypeVar, cast
 
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.utils.validation import _num_samples
 
 from . import _validation as validation
+from ._array import is_foreign
 from ._rows import read_only
 from ._statistics import Moments, Sum
 from ._stream import Passes
@@ -49,6 +51,7 @@ class Hits:
     """The weight of the rows whose class is answered, and that of all."""
 
     weights: Sum
+    checked = staticmethod(validation.check_labels)
 
     @classmethod
     def of(cls, estimator: Any, X: Any, y: Any, sample_weight: Any) -> Self:
@@ -76,6 +79,7 @@ class Deviations:
 
     about_means: Moments
     about_answers: Sum
+    checked = staticmethod(validation.check_real_targets)
 
     @classmethod
     def of(cls, estimator: Any, X: Any, y: Any, sample_weight: Any) -> Self:
@@ -130,7 +134,12 @@ class _Scored:
         float
         """
         if not validation.is_dask(X, y, sample_weight):
-            return float(super().score(X, y, sample_weight))  # type: ignore[misc]
+            if not is_foreign(y):
+                y = self._scored_by.checked(y, _num_samples(X))
+            sample_weight = validation.check_weight(sample_weight, _num_samples(X))
+            # Squares of answers that are far off may overflow: then the score is minus infinity.
+            with np.errstate(over="ignore"):
+                return float(super().score(X, y, sample_weight))  # type: ignore[misc]
         from ._dask import over_blocks
 
         return float(over_blocks(self, self._scored_by.of, X, y, sample_weight).score)

@@ -154,7 +154,7 @@ def real(name: str, values: ArrayLike, dimensions: tuple[int, ...]) -> Array:
         array = np.asarray(values)
         if array.dtype == object:
             array = array.astype(np.float64)
-    except (TypeError, ValueError) as error:
+    except (OverflowError, TypeError, ValueError) as error:
         raise ValueError(f"{name} must hold real numbers, in rows of equal length.") from error
     if array.dtype.kind not in "biuf":
         raise ValueError(f"{name} must hold real numbers, but its dtype is {array.dtype}.")

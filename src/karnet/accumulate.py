@@ -331,8 +331,11 @@ class Accumulator:
         return partial(Gram.of, bias=self.bias, careful=True)
 
     def _as_gram(self, gram: Gram) -> bool:
+        if self.form == "gram":
+            return True
         p = self._problem()
-        return self.form == "gram" or condition(p, gram) <= min(LIMIT, 1.0 / (ESTIMATE * p.rcond))
+        found = condition(p, gram)
+        return found <= LIMIT and ESTIMATE * p.rcond * found <= 1.0
 
     def _keeping(self, known: Known | None) -> Accumulator:
         kept = replace(self, statistic=known)
