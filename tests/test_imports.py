@@ -16,6 +16,7 @@ SOURCE = Path(karnet.__file__).parent
 # From the ground floor up: a room may use only rooms that stand before it.
 FLOORS = [
     "_extras",
+    "_words",
     "_whole",
     "pages",
     "_array",

@@ -24,6 +24,7 @@ from ._metric import learn_by_metric
 from ._rows import Rows, Table
 from ._stream import LocalPasses, Passes, Streamed
 from ._threads import one_thread_if_narrow
+from ._words import shown
 from .activations import Activation, Array, Function, resolve_activation, through_exp
 from .blocks import Blocks
 from .learner import Plan, Report, learn
@@ -163,7 +164,13 @@ class KARNetwork(ShowsLayers, BaseEstimator):
             widths, activations = (*sizes, q), plan.activations[1:]
             biases[-1] = plan.fit_intercept
         shapes = [(widths[k] + bias, widths[k + 1]) for k, bias in enumerate(biases)]
-        weights = self._initial_weights(shapes, biases)
+        try:
+            weights = self._initial_weights(shapes, biases)
+        except (MemoryError, OverflowError) as error:
+            raise MemoryError(
+                f"hidden_layer_sizes={shown(self.hidden_layer_sizes)} takes more memory than there "
+                "is: give smaller layers."
+            ) from error
         return [
             Layer(W[1:], W[0], f) if bias else Layer(W, np.zeros(W.shape[1]), f)
             for W, bias, f in zip(weights, biases, activations, strict=True)

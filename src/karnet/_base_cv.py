@@ -19,6 +19,7 @@ from ._html import ShowsLayers
 from ._members import Splits, Targets, mean_answer
 from ._rows import dense
 from ._threads import ONE_THREAD
+from ._words import shown
 from .activations import Array
 
 __all__ = ["KARNetworkCV"]
@@ -87,7 +88,7 @@ class KARNetworkCV(ShowsLayers, BaseEstimator):
             return RIDGES
         ridges = validation.as_real_array("alphas", self.alphas).ravel()
         if not len(ridges) or not (np.isfinite(ridges) & (ridges > 0.0)).all():
-            raise ValueError(f"alphas={self.alphas!r} must hold positive, finite numbers.")
+            raise ValueError(f"alphas={shown(self.alphas)} must hold positive, finite numbers.")
         return np.sort(ridges)
 
     def _splits(self, X: Array, y: NDArray[Any], kept: NDArray[np.bool_]) -> Splits:

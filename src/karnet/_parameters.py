@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from ._validation import as_real_array
+from ._words import shown
 from .activations import ACTIVATIONS, Activation, Array
 
 __all__ = [
@@ -36,11 +37,13 @@ def check_sizes(sizes: Any) -> tuple[int, ...]:
         or not isinstance(sizes, (Sequence, np.ndarray))
         or np.ndim(sizes) != 1
     ):
-        raise ValueError(f"hidden_layer_sizes={given!r} must be a tuple of integers, like (100,).")
+        raise ValueError(
+            f"hidden_layer_sizes={shown(given)} must be a tuple of integers, like (100,)."
+        )
     for size in sizes:
         if isinstance(size, bool) or not isinstance(size, Integral) or size < 1:
             raise ValueError(
-                f"hidden_layer_sizes={given!r} must hold integers of at least 1, "
+                f"hidden_layer_sizes={shown(given)} must hold integers of at least 1, "
                 "or nothing for a network without hidden layers."
             )
     return tuple(int(size) for size in sizes)
@@ -54,7 +57,7 @@ def infinite_depth(sizes: Any) -> int:
     infinite = [isinstance(width, (float, np.floating)) and width == np.inf for width in widths]
     if any(infinite) and not all(infinite):
         raise ValueError(
-            f"hidden_layer_sizes={sizes!r} mixes finite and infinite widths: make all of them inf "
+            f"hidden_layer_sizes={shown(sizes)} mixes finite and infinite widths: make all of them inf "
             "or none."
         )
     return sum(infinite)
@@ -63,21 +66,21 @@ def infinite_depth(sizes: Any) -> int:
 def check_positive_integer(name: str, value: Any) -> int:
     """Return an integer of at least 1."""
     if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
-        raise ValueError(f"{name}={value!r} must be an integer of at least 1.")
+        raise ValueError(f"{name}={shown(value)} must be an integer of at least 1.")
     return int(value)
 
 
 def check_positive(name: str, value: Any) -> float:
     """Return a finite number above 0."""
     if isinstance(value, bool) or not isinstance(value, Real) or not 0.0 < float(value) < np.inf:
-        raise ValueError(f"{name}={value!r} must be a positive number.")
+        raise ValueError(f"{name}={shown(value)} must be a positive number.")
     return float(value)
 
 
 def check_flag(name: str, value: Any) -> bool:
     """Return True or False."""
     if not isinstance(value, (bool, np.bool_)):
-        raise ValueError(f"{name}={value!r} must be True or False.")
+        raise ValueError(f"{name}={shown(value)} must be True or False.")
     return bool(value)
 
 
@@ -87,7 +90,7 @@ def check_generator(random_state: Any) -> np.random.RandomState:
         generator: np.random.RandomState = check_random_state(random_state)
     except ValueError as error:
         raise ValueError(
-            f"random_state={random_state!r} must be an integer, a RandomState or None."
+            f"random_state={shown(random_state)} must be an integer, a RandomState or None."
         ) from error
     return generator
 
@@ -95,7 +98,7 @@ def check_generator(random_state: Any) -> np.random.RandomState:
 def check_one_of(name: str, value: Any, allowed: Sequence[str]) -> str:
     """Return one of the allowed words."""
     if not isinstance(value, str) or value not in allowed:
-        raise ValueError(f"{name}={value!r} is not known: give one of {', '.join(allowed)}.")
+        raise ValueError(f"{name}={shown(value)} is not known: give one of {', '.join(allowed)}.")
     return value
 
 
@@ -103,14 +106,14 @@ def check_invertible(name: str, f: Activation, remedy: str) -> None:
     """Raise an error if targets cannot be pulled back through f."""
     if not f.invertible:
         invertible = ", ".join(key for key, each in ACTIVATIONS.items() if each.invertible)
-        raise ValueError(f"{name}={f.name!r} has no inverse: {remedy} or one of {invertible}.")
+        raise ValueError(f"{name}={shown(f.name)} has no inverse: {remedy} or one of {invertible}.")
 
 
 def check_differentiable(name: str, f: Activation) -> None:
     """Raise an error if the sensitivity of f to its input is not known."""
     if f.derivative is None:
         raise ValueError(
-            f"{name}={f.name!r} has no derivative, which hidden='metric' needs: use "
+            f"{name}={shown(f.name)} has no derivative, which hidden='metric' needs: use "
             "hidden='random' or an Activation that has one."
         )
 

@@ -23,6 +23,7 @@ from ._lstsq import check_non_negative, check_rcond, check_solver
 from ._problem import Reduce
 from ._rows import Rows
 from ._threads import one_thread_if_narrow
+from ._words import shown
 from .accumulate import Accumulator
 from .activations import Activation, Array, Function
 from .learner import Plan, Report, cut_off, n_inputs, output_task, seen_by_output
@@ -42,7 +43,7 @@ def _finite(net: KARNetwork) -> bool:
     """Return True, or say why networks of infinite width have no updates."""
     if net._infinite:
         raise AttributeError(
-            f"hidden_layer_sizes={net.hidden_layer_sizes!r} cannot be updated: infinitely wide "
+            f"hidden_layer_sizes={shown(net.hidden_layer_sizes)} cannot be updated: infinitely wide "
             "layers keep all their rows, so learn by fit."
         )
     return True

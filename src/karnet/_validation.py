@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
 from . import _array as arrays
 from ._rows import block_slices
+from ._words import shown
 from .activations import Array
 
 __all__ = [
@@ -335,7 +336,7 @@ def weights_of_classes(class_weight: Any, classes: NDArray[Any], totals: NDArray
             "class_weight", [class_weight.get(label, 1.0) for label in classes.tolist()]
         )
     else:
-        raise ValueError(f"class_weight={class_weight!r} must be a dict, 'balanced' or None.")
+        raise ValueError(f"class_weight={shown(class_weight)} must be a dict, 'balanced' or None.")
     if not (np.isfinite(per_class) & (per_class >= 0.0)).all() or not per_class.any():
         raise ValueError("class_weight must be finite, not negative, and not zero for every class.")
     return np.asarray(per_class)

@@ -21,6 +21,7 @@ from ._members import Member
 from ._onnx_functions import activated, check_known, exp_of, kernel_of, seen_through
 from ._onnx_graph import Graph
 from ._targets import class_targets
+from ._words import shown
 from .activations import Array, ExpOf
 from .estimators import KARClassifier, KARRegressor
 from .network import Network
@@ -106,7 +107,7 @@ def _checked_opset(opset: int | None) -> int:
     if opset is None:
         return newest
     if not OLDEST <= opset <= newest:
-        raise ValueError(f"opset={opset!r} must lie between {OLDEST} and {newest}.")
+        raise ValueError(f"opset={shown(opset)} must lie between {OLDEST} and {newest}.")
     return opset
 
 

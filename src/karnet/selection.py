@@ -16,6 +16,7 @@ from ._base_cv import KARNetworkCV
 from ._docs import documented
 from ._elsewhere import Classifies, Regresses, where_rows_are
 from ._intervals import jackknife_plus
+from ._words import shown
 from .activations import Array
 from .learner import indicator
 from .loo import accuracy, log_loss
@@ -339,7 +340,7 @@ class KARRegressorCV(Regresses, KARNetworkCV):
         """
         answers = self._answers(X)
         if not 0.0 < coverage < 1.0:
-            raise ValueError(f"coverage={coverage!r} must lie between 0 and 1.")
+            raise ValueError(f"coverage={shown(coverage)} must lie between 0 and 1.")
         X = self._rows(X, reset=False)
         ends = jackknife_plus(self.estimators_, answers, X, self._errors, self._weight, coverage)
         ends = ends * self._scale[:, None] + self._mean[:, None]
