@@ -86,6 +86,7 @@ FLOORS = [
 ]
 KNOW_SCIKIT_LEARN_S_BASE = {
     "_validation.py",
+    "_parameters.py",
     "_elsewhere.py",
     "_base.py",
     "_html.py",

@@ -22,9 +22,15 @@ __all__ = [
     "check_one_of",
     "check_positive",
     "check_positive_integer",
+    "check_share",
     "check_sizes",
     "infinite_depth",
 ]
+
+
+# No machine has memory for more.
+LARGEST_SIZE = 2**48
+LARGEST_NUMBER = 1e300
 
 
 def check_sizes(sizes: Any) -> tuple[int, ...]:
@@ -46,6 +52,8 @@ def check_sizes(sizes: Any) -> tuple[int, ...]:
                 f"hidden_layer_sizes={shown(given)} must hold integers of at least 1, "
                 "or nothing for a network without hidden layers."
             )
+    if any(size > LARGEST_SIZE for size in sizes):
+        raise ValueError(f"hidden_layer_sizes={shown(given)} must hold integers up to 2**48.")
     return tuple(int(size) for size in sizes)
 
 
@@ -57,8 +65,8 @@ def infinite_depth(sizes: Any) -> int:
     infinite = [isinstance(width, (float, np.floating)) and width == np.inf for width in widths]
     if any(infinite) and not all(infinite):
         raise ValueError(
-            f"hidden_layer_sizes={shown(sizes)} mixes finite and infinite widths: make all of them inf "
-            "or none."
+            f"hidden_layer_sizes={shown(sizes)} mixes finite and infinite widths: make all of them "
+            "inf or none."
         )
     return sum(infinite)
 
@@ -72,8 +80,15 @@ def check_positive_integer(name: str, value: Any) -> int:
 
 def check_positive(name: str, value: Any) -> float:
     """Return a finite number above 0."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not 0.0 < float(value) < np.inf:
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0.0 < value < LARGEST_NUMBER:
         raise ValueError(f"{name}={shown(value)} must be a positive number.")
+    return float(value)
+
+
+def check_share(name: str, value: Any) -> float:
+    """Return a number between 0 and 1."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0.0 < value < 1.0:
+        raise ValueError(f"{name}={shown(value)} must lie between 0 and 1.")
     return float(value)
 
 

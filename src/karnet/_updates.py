@@ -43,8 +43,8 @@ def _finite(net: KARNetwork) -> bool:
     """Return True, or say why networks of infinite width have no updates."""
     if net._infinite:
         raise AttributeError(
-            f"hidden_layer_sizes={shown(net.hidden_layer_sizes)} cannot be updated: infinitely wide "
-            "layers keep all their rows, so learn by fit."
+            f"hidden_layer_sizes={shown(net.hidden_layer_sizes)} cannot be updated: infinitely "
+            "wide layers keep all their rows, so learn by fit."
         )
     return True
 
