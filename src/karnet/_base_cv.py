@@ -95,9 +95,16 @@ class KARNetworkCV(ShowsLayers, BaseEstimator):
         """Return the rows that are left out together, counted among those kept."""
         if self.cv is None:
             return None
-        splitter = check_cv(self.cv, y, classifier=is_classifier(self))
+        try:
+            splitter = check_cv(self.cv, y, classifier=is_classifier(self))
+            tests = [np.asarray(test) for _, test in splitter.split(X, y)]
+        except (AttributeError, IndexError, TypeError, ValueError) as error:
+            said = str(error).partition("\n")[0].rstrip(".")
+            raise ValueError(f"cv={shown(self.cv)} cannot split the rows: {said}.") from error
+        numbers = all(test.ndim == 1 and test.dtype.kind in "iu" for test in tests)
+        if not tests or not numbers or any((test >= len(y)).any() for test in tests):
+            raise ValueError(f"cv={shown(self.cv)} must leave out rows, named by their numbers.")
         place = np.cumsum(kept) - 1
-        tests = [np.asarray(test) for _, test in splitter.split(X, y)]
         return [place[test[kept[test]]] for test in tests if kept[test].any()]
 
     @staticmethod

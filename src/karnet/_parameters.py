@@ -80,14 +80,18 @@ def check_positive_integer(name: str, value: Any) -> int:
 
 def check_positive(name: str, value: Any) -> float:
     """Return a finite number above 0."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not 0.0 < value < LARGEST_NUMBER:
+    if isinstance(value, bool) or not _between(value, 0.0, LARGEST_NUMBER):
         raise ValueError(f"{name}={shown(value)} must be a positive number.")
     return float(value)
 
 
+def _between(value: Any, low: float, high: float) -> bool:
+    return isinstance(value, Real) and bool(low < value < high)  # type: ignore[operator]
+
+
 def check_share(name: str, value: Any) -> float:
     """Return a number between 0 and 1."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not 0.0 < value < 1.0:
+    if isinstance(value, bool) or not _between(value, 0.0, 1.0):
         raise ValueError(f"{name}={shown(value)} must lie between 0 and 1.")
     return float(value)
 

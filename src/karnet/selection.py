@@ -10,13 +10,13 @@ from scipy.optimize import minimize_scalar
 from scipy.special import softmax
 from sklearn.metrics import r2_score
 
+from . import _parameters as parameters
 from . import _validation as validation
 from ._average import Average
 from ._base_cv import KARNetworkCV
 from ._docs import documented
 from ._elsewhere import Classifies, Regresses, where_rows_are
 from ._intervals import jackknife_plus
-from ._words import shown
 from .activations import Array
 from .learner import indicator
 from .loo import accuracy, log_loss
@@ -338,9 +338,8 @@ class KARRegressorCV(Regresses, KARNetworkCV):
         ndarray of shape (n_samples, 2), or (n_samples, n_outputs, 2) for several outputs
             The lower and the upper ends.
         """
+        coverage = parameters.check_share("coverage", coverage)
         answers = self._answers(X)
-        if not 0.0 < coverage < 1.0:
-            raise ValueError(f"coverage={shown(coverage)} must lie between 0 and 1.")
         X = self._rows(X, reset=False)
         ends = jackknife_plus(self.estimators_, answers, X, self._errors, self._weight, coverage)
         ends = ends * self._scale[:, None] + self._mean[:, None]
