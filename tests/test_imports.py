@@ -74,6 +74,7 @@ FLOORS = [
     "_file_names",
     "_file_tree",
     "_file_check",
+    "_file_fit",
     "files",
     "_onnx_graph",
     "_onnx_functions",
@@ -94,6 +95,7 @@ KNOW_SCIKIT_LEARN_S_BASE = {
     "_updates.py",
     "estimators.py",
     "selection.py",
+    "_file_fit.py",
     "baseline.py",
 }
 # joblib and threadpoolctl come with scikit-learn.

@@ -1,7 +1,7 @@
 """One case of bad input: it runs under watch, and ends in a result, in a sentence, or is broken.
 
-A sentence is an error of a listed type whose message is one line, raised by a `raise` of karnet's or
-of scikit-learn's. Anything else is broken: errors of other types (those of NumPy, an index,
+A sentence is an error of a listed type whose message is one line, raised by a line of karnet's or
+of scikit-learn's that says `raise`. Anything else is broken: errors of other types (those of NumPy, an index,
 a key, an attribute, memory, recursion), those that come from elsewhere, warnings about arithmetic,
 answers that are not finite, time beyond a limit, files touched that were not named, code run.
 """
@@ -28,7 +28,7 @@ from sklearn.exceptions import DataConversionWarning, NotFittedError
 
 import karnet
 
-__all__ = ["BrokenError", "Case", "OwnError", "Verdict", "judge", "kept_in"]
+__all__ = ["BrokenError", "Case", "OwnError", "TheirError", "Verdict", "judge", "kept_in"]
 
 SPEAKERS = tuple(str(Path(each.__file__).parent) + os.sep for each in (karnet, sklearn))
 TYPES = (ValueError, TypeError, NotFittedError, FileNotFoundError, IsADirectoryError)
@@ -58,6 +58,10 @@ class Hang(BaseException):
     """A case takes too long; no handler of ordinary errors may catch it."""
 
 
+class TheirError(Exception):
+    """Raised by a library's transformer, made of what a file says: an error, but not our words."""
+
+
 class OwnError(Exception):
     """Raised by functions that a user gave: it is passed on as it is."""
 
@@ -72,7 +76,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Verdict:
-    """How a case ended: "result", "refused", or what was broken; and by what."""
+    """How a case ended: "result", "refused", "theirs", or what was broken; and by what."""
 
     kind: str
     about: str = ""
@@ -80,7 +84,7 @@ class Verdict:
     @property
     def broken(self) -> bool:
         """Whether it must not be."""
-        return self.kind not in ("result", "refused")
+        return self.kind not in ("result", "refused", "theirs")
 
 
 def judge(case: Case, folder: Path | None = None, seconds: float = SECONDS) -> Verdict:
@@ -105,6 +109,8 @@ def judge(case: Case, folder: Path | None = None, seconds: float = SECONDS) -> V
             verdict = Verdict("hang", f"more than {seconds:g} s")
         except OwnError:
             verdict = Verdict("refused", "own")
+        except TheirError as error:
+            verdict = Verdict("theirs", str(error))
         except BrokenError as error:
             verdict = Verdict("broken", str(error))
         except RecursionError as error:
