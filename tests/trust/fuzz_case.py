@@ -1,9 +1,10 @@
 """One case of bad input: it runs under watch, and ends in a result, in a sentence, or is broken.
 
 A sentence is an error of a listed type whose message is one line, raised by a line of karnet's or
-of scikit-learn's that says `raise`. Anything else is broken: errors of other types (those of NumPy, an index,
-a key, an attribute, memory, recursion), those that come from elsewhere, warnings about arithmetic,
-answers that are not finite, time beyond a limit, files touched that were not named, code run.
+of scikit-learn's that says `raise`. Anything else is broken: errors of other types (those of NumPy,
+an index, a key, an attribute, memory, recursion), those that come from elsewhere, warnings about
+arithmetic, answers that are not finite, time beyond a limit, files touched that were not named,
+code run.
 """
 
 from __future__ import annotations

@@ -258,9 +258,7 @@ def _changed_bytes(draw: Any, name: str, folder: Path) -> bytes:
     return data[:start] + draw(st.binary(max_size=20)) + data[end:]
 
 
-ENTRIES = st.sampled_from(
-    ["../x", "/tmp/x", "0.npy", "karnet.json", "a/0.npy", "99.npy", "schema.json"]
-)
+NAMES = ["../x", "/tmp/x", "0.npy", "karnet.json", "a/0.npy", "99.npy", "schema.json"]
 
 
 @st.composite

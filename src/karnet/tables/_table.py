@@ -76,6 +76,8 @@ class Table:
                 f"column {self.names.index(nameless[0]) + 1} of {self.name} has no name, and does "
                 "not hold row numbers: give it a name."
             )
+        if len(self.names) == 1:
+            raise ValueError(f"{self.name} has no column beside row numbers.")
         note = f"The first column of {self.name} has no name and holds row numbers: left out."
         columns = self.columns.drop_columns(nameless[:1])
         return replace(self, columns=columns, notes=(*self.notes, note))
