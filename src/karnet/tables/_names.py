@@ -40,8 +40,8 @@ def missing_column(wanted: str, names: Sequence[str], where: str) -> str:
     guess = f": did you mean {shown((other_case or near)[0])}?" if near or other_case else ":"
     if names and all(_is_number(name) for name in names):
         return (
-            f"{where} has no column {shown(wanted)}: its first line holds numbers and no names, so add "
-            "a line of column names."
+            f"{where} has no column {shown(wanted)}: its first line holds numbers and no names, so "
+            "add a line of column names."
         )
     return f"{where} has no column {shown(wanted)}{guess} It has {listed(names)}."
 

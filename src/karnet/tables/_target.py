@@ -109,8 +109,8 @@ def _check_values(cells: pa.ChunkedArray, name: str, where: str, one_value: bool
         raise ValueError(f"the target {shown(name)} of {where} is empty in every row.")
     if len(values) == 1 and not one_value:
         raise ValueError(
-            f"the target {shown(name)} of {where} has one value only, {shown(str(values[0]))}: there is "
-            "nothing to learn from it."
+            f"the target {shown(name)} of {where} has one value only, {shown(str(values[0]))}: "
+            "there is nothing to learn from it."
         )
 
 
@@ -127,8 +127,8 @@ def _inferred(cells: pa.ChunkedArray, numbers: NDArray[np.float64] | None, name:
         )
     if len(cells) > SOME_ROWS and n_values > HARDLY_REPEATS * len(cells):
         raise ValueError(
-            f"the target {shown(name)} is text with {n_values} different values in {len(cells)} rows, "
-            "like a name or an id: choose another one, or give --task classification."
+            f"the target {shown(name)} is text with {n_values} different values in {len(cells)} "
+            "rows, like a name or an id: choose another one, or give --task classification."
         )
     return "classification"
 
@@ -173,5 +173,5 @@ def _said(task: str, name: str, y: NDArray[Any]) -> str:
     if task == "regression":
         return f"Regression: {shown(name)} is a number, from {y.min():.6g} to {y.max():.6g}."
     classes = np.unique(y).astype(str)
-    shown = ", ".join(classes[:5]) + (", ..." if len(classes) > 5 else "")
-    return f"Classification: {shown(name)} has {len(classes)} classes ({shown})."
+    first = ", ".join(classes[:5]) + (", ..." if len(classes) > 5 else "")
+    return f"Classification: {shown(name)} has {len(classes)} classes ({first})."
