@@ -6,7 +6,7 @@ import io
 import json
 import warnings
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -29,7 +29,7 @@ from karnet import KARClassifier, KARClassifierCV, KARRegressor, KARRegressorCV,
 
 from .fuzz_case import Case, TheirError, kept_in
 
-__all__ = ["FILE", "SEEDS", "model_cases", "packed", "parts", "used"]
+__all__ = ["FILE", "SEEDS", "TABLES", "model_cases", "packed", "parts", "used", "warm"]
 
 FILE = "model.karnet"
 RNG = np.random.default_rng(11)
@@ -121,6 +121,16 @@ def used(model: Any, rows: Any) -> None:
     for method in ("predict", "predict_proba", "decision_function", "predict_interval"):
         if hasattr(model, method):
             getattr(model, method)(rows)
+
+
+def warm(folder: Path, kinds: Sequence[str]) -> None:
+    """Read and use each kind of file as it is, so that nothing is left to import."""
+    path = folder / FILE
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for name in kinds:
+            path.write_bytes(saved(name, folder))
+            used(load(path), TABLE if name in TABLES else X)
 
 
 def _used(model: Any, rows: Any, name: str) -> None:
