@@ -160,6 +160,8 @@ def _one_sentence(X: Any, error: Exception) -> str:
         return "X must hold real numbers: Complex data not supported."
     if "unique column names" in said:
         return "X has several columns of one name: give each its own."
+    if "inhomogeneous shape" in said:
+        return "X must hold numbers in rows of equal length."
     try:
         column = _column_without_numbers(X)
     except ValueError:

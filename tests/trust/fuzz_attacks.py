@@ -7,6 +7,7 @@ import io
 import json
 import pickle
 from collections.abc import Callable
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,8 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import ipc
 
-from karnet import load
+from karnet import load, save
+from karnet._file_fit import _parts
 from karnet.tables import find_target, read_table
 
 from . import fuzz_models as models
@@ -59,29 +61,26 @@ def _multiplied(folder: Path) -> bytes:
     return _planted(folder, node)
 
 
-def _states(tree: Any, kind: str) -> Any:
-    if isinstance(tree, dict):
-        if tree.get("__class__") == kind:
-            yield tree["content"]["content"]
-        tree = list(tree.values())
-    for part in tree if isinstance(tree, list) else ():
-        yield from _states(part, kind)
+def _changed(folder: Path, kind: str, change: Callable[[Any], None]) -> bytes:
+    """Return the file of a model that was changed after it was fitted."""
+    model = deepcopy(models.seed(kind))
+    for part in _parts(model):
+        change(part)
+    path = folder / models.FILE
+    save(model, path)
+    return path.read_bytes()
 
 
-def _far_categories(tree: Any) -> None:
+def _far_categories(part: Any) -> None:
     """Let an encoder say that it has fewer columns than categories: it would write beyond."""
-    few = models._node("ListNode", "builtins.list", content=[models._json("1")])
-    for state in _states(tree, "OneHotEncoder"):
-        if "_n_features_outs" in state:
-            state["_n_features_outs"] = few
+    if hasattr(part, "_n_features_outs"):
+        part._n_features_outs = [1] * len(part._n_features_outs)
 
 
-def _far_words(tree: Any) -> None:
+def _far_words(part: Any) -> None:
     """Let a vocabulary send its words far beyond its columns."""
-    for state in _states(tree, "TfidfVectorizer"):
-        if "vocabulary_" in state:
-            words = state["vocabulary_"]["content"]
-            words.update(dict.fromkeys(words, models._json("1000000000")))
+    if hasattr(part, "vocabulary_"):
+        part.vocabulary_ = dict.fromkeys(part.vocabulary_, 10**6)
 
 
 CLAIM = b"\x93NUMPY\x01\x00v\x00{'descr': '<f8', 'fortran_order': False, 'shape': (10**12,), }"
@@ -110,8 +109,8 @@ ATTACKS: dict[str, Make] = {
     "an array of 10^12 numbers": lambda f: _model(f, **{"0.npy": CLAIM}),
     "references that multiply": _multiplied,
     "lists 10^5 deep": lambda f: _model(f, **{"schema.json": "[" * 100_000}),
-    "categories beyond an encoder": lambda f: _with_tree(f, _far_categories, "encoders"),
-    "words beyond a vocabulary": lambda f: _with_tree(f, _far_words, "vectoriser"),
+    "categories beyond an encoder": lambda f: _changed(f, "encoders", _far_categories),
+    "words beyond a vocabulary": lambda f: _changed(f, "vectoriser", _far_words),
 }
 
 
