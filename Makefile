@@ -52,8 +52,9 @@ TRUST := .venv/bin/python -m tests.trust
 
 .PHONY: trust fuzz faults soak
 
-trust: .venv/.trust ## count right digits beside LAPACK and other libraries
+trust: .venv/.trust .venv-oldest/.made ## right digits beside LAPACK and peers; the same answers everywhere
 	$(TRUST).numbers
+	$(TRUST).determinism
 
 fuzz: .venv/.trust ## bad input and attacks, 10^5 cases
 	$(TRUST).fuzz
@@ -68,8 +69,13 @@ soak: .venv/.trust ## threads, processes and fits without end
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[trust]'
 	touch $@
 
+.venv-oldest/.made: tests/oldest.txt
+	$(PYTHON) -m venv --clear .venv-oldest
+	.venv-oldest/bin/python -m pip install --quiet --disable-pip-version-check --constraint tests/oldest.txt numpy scipy scikit-learn
+	touch $@
+
 clean: ## remove the environment and everything that was built
-	rm -rf .venv benchmarks/.venv* benchmarks/results-* .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache .nox build dist reproduction docs/auto_examples docs/generated
+	rm -rf .venv .venv-oldest benchmarks/.venv* benchmarks/results-* .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache .nox build dist reproduction docs/auto_examples docs/generated
 
 BENCH := benchmarks/.venv/bin/python
 PEERS := lightgbm swimnetworks hpelm

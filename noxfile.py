@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import nox
 
 nox.options.reuse_venv = "yes"
 nox.options.error_on_missing_interpreters = False
 
 PYTHONS = ("3.11", "3.12", "3.13")
-# The least that pyproject.toml allows for; checks of the oldest scikit-learn need an older pytest.
-OLDEST = (
-    *("numpy==2.0.0", "scipy==1.13.0", "scikit-learn==1.6.0", "pandas==2.2.2", "pyarrow==19.0.0"),
-    *("dask==2025.5.0", "distributed==2025.5.0", "rich==13.8.0", "typer==0.26.0"),
-    *("onnx==1.17.0", "onnxruntime==1.20.0", "skl2onnx==1.18.0", "skops==0.16.0", "skrub==0.11.0"),
-    "pytest<9",
-)
 # The build of torch for processors alone, with one Python only: it is large, and tests without it
 # are skipped.
 TORCH_CPU = "torch==2.13.0+cpu"
@@ -38,8 +33,18 @@ def tests(session: nox.Session) -> None:
 @nox.session(python=PYTHONS[0])
 def oldest(session: nox.Session) -> None:
     """Run the tests with the oldest libraries."""
-    session.install("--editable", ".[test]", *OLDEST)
+    session.install("--editable", ".[test]", "--constraint", "tests/oldest.txt")
     run_tests(session)
+
+
+@nox.session(python=PYTHONS[0])
+def audit(session: nox.Session) -> None:
+    """Look up what is known against every package that an extra brings; needs a network."""
+    session.install(".[blocks,dask,files,onnx,paper,plot,table]", "pip-audit")
+    frozen = Path(session.create_tmp()) / "frozen.txt"
+    frozen.write_text(session.run("pip", "freeze", "--exclude", "karnet", silent=True))
+    # Strict: a package that could not be looked up is a failure, too.
+    session.run("pip-audit", "--strict", "--no-deps", "--disable-pip", "--requirement", frozen)
 
 
 @nox.session(python=PYTHONS[0])

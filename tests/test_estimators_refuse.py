@@ -277,3 +277,16 @@ def test_parameters_of_any_text_are_shown_in_one_line(name, value):
         KARClassifier(**{name: value}).fit(IRIS_X, IRIS_Y)
     assert "\n" not in str(error.value)
     assert len(str(error.value)) < 600
+
+
+def test_times_are_not_compared_with_other_classes():
+    times = np.arange(150).astype("M8[D]")
+    net = KARClassifier((3,), random_state=0).fit(IRIS_X, IRIS_Y)
+    with pytest.raises(ValueError, match=r"y holds datetime64\[D\], but the classes"):
+        net.score(IRIS_X, times)
+    assert 0.0 <= net.fit(IRIS_X, times[IRIS_Y]).score(IRIS_X, times[IRIS_Y]) <= 1.0
+
+
+def test_a_score_of_answers_far_off_is_minus_infinity():
+    net = KARRegressor((), output_activation="identity").fit(IRIS_X, IRIS_Y)
+    assert net.score(IRIS_X * 1e305, IRIS_Y) == -np.inf

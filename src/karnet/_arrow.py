@@ -68,7 +68,8 @@ class Columns:
         inputs = others if self.inputs is None else self.inputs
         for name in (*inputs, *besides):
             if name not in names:
-                listed = ", ".join([*schema.names[:20], *["..."] * (len(names) > 20)])
+                first = [" ".join(each.split())[:50] for each in schema.names[:20]]
+                listed = ", ".join([*first, *["..."] * (len(names) > 20)])
                 raise ValueError(f"{path} has no column {name!r}: its columns are {listed}.")
             if names[name] > 1:
                 raise ValueError(f"{path} has several columns {name!r}: give each its own name.")

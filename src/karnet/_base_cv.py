@@ -14,7 +14,6 @@ from . import _parameters as parameters
 from . import _validation as validation
 from ._array import check_device
 from ._average import Average, Limits, learn_average
-from ._dense import largest
 from ._html import ShowsLayers
 from ._members import Splits, Targets, mean_answer
 from ._rows import dense
@@ -26,11 +25,11 @@ __all__ = ["KARNetworkCV"]
 
 # Ridges as shares of the mean eigenvalue of the hidden layer's products.
 RIDGES = np.logspace(-6, 2, 17)
-# Differences of larger inputs may overflow.
-LARGEST = 1e300
+# Differences of larger inputs may overflow, and slopes over those of smaller ones.
+LARGEST, LEAST = 1e300, 1e-290
 # The least weight beside the largest, below which it would make no difference; and weights whose
 # squares may underflow.
-LEAST, LIGHT = 1e-12, 1e-100
+LEAST_WEIGHT, LIGHT = 1e-12, 1e-100
 
 
 class KARNetworkCV(ShowsLayers, BaseEstimator):
@@ -113,7 +112,7 @@ class KARNetworkCV(ShowsLayers, BaseEstimator):
         if weight is None:
             return None
         most = weight.max()
-        weight = np.maximum(weight, LEAST * most)
+        weight = np.maximum(weight, LEAST_WEIGHT * most)
         return weight / most if most < LIGHT else weight
 
     def _learn(
@@ -141,9 +140,13 @@ class KARNetworkCV(ShowsLayers, BaseEstimator):
         return average
 
     def _rows(self, X: Any, reset: bool) -> Array:
-        """Return checked inputs, those that differences overflow of moved in."""
+        """Return checked inputs, the largest moved in and the least moved to zero."""
         X = dense(validation.check_inputs(self, X, reset=reset))
-        return np.clip(X, -LARGEST, LARGEST) if largest(X) > LARGEST else X
+        sizes = np.abs(X)
+        vanishing = (sizes < LEAST) & (sizes > 0.0)
+        if vanishing.any():
+            X = np.where(vanishing, 0.0, X)
+        return np.clip(X, -LARGEST, LARGEST) if (sizes > LARGEST).any() else X
 
     def _answers(self, X: Any) -> Array:
         check_is_fitted(self)

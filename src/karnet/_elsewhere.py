@@ -134,15 +134,24 @@ class _Scored:
         float
         """
         if not validation.is_dask(X, y, sample_weight):
+            n_rows = _num_samples(X)
             if not is_foreign(y):
-                y = self._scored_by.checked(y, _num_samples(X))
-            sample_weight = validation.check_weight(sample_weight, _num_samples(X))
-            # Squares of answers that are far off may overflow: then the score is minus infinity.
-            with np.errstate(over="ignore"):
-                return float(super().score(X, y, sample_weight))  # type: ignore[misc]
+                y = self._scored_by.checked(y, n_rows)
+                self._refuse_times(y)
+            sample_weight = validation.check_weight(sample_weight, n_rows)
+            # Squares of answers that are far off may overflow.
+            with np.errstate(over="ignore", invalid="ignore"):
+                found = float(super().score(X, y, sample_weight))  # type: ignore[misc]
+            return -np.inf if np.isnan(found) and n_rows > 1 else found
         from ._dask import over_blocks
 
         return float(over_blocks(self, self._scored_by.of, X, y, sample_weight).score)
+
+    def _refuse_times(self, y: Any) -> None:
+        """Raise an error if times are to be compared with classes that are none."""
+        known = getattr(getattr(self, "classes_", y), "dtype", y.dtype)
+        if y.dtype.kind in "mM" and getattr(known, "kind", "f") not in "mM":
+            raise ValueError(f"y holds {y.dtype}, but the classes that were learned are {known}.")
 
 
 class Classifies(_Scored, ClassifierMixin):

@@ -86,7 +86,10 @@ def check_positive(name: str, value: Any) -> float:
 
 
 def _between(value: Any, low: float, high: float) -> bool:
-    return isinstance(value, Real) and bool(low < value < high)  # type: ignore[operator]
+    try:
+        return isinstance(value, Real) and low < float(value) < high
+    except OverflowError:
+        return False
 
 
 def check_share(name: str, value: Any) -> float:

@@ -6,15 +6,17 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from functools import cache
-from threading import RLock
+from threading import RLock, current_thread, main_thread
 
+from joblib.parallel import get_active_backend
 from threadpoolctl import ThreadpoolController
 
 __all__ = ["ONE_THREAD", "one_thread_if_narrow"]
 
-# Multiplications from which on BLAS starts a second thread, and the smaller side of a matrix up to
-# which that costs more than it gains: blocks of rows side by side gain more.
-TINY, NARROW = 1e6, 1000
+# Numbers of a matrix from which on LAPACK starts a second thread, which takes long where the cores
+# are busy: to limit it takes 20 microseconds. And the smaller side of a matrix up to which a second
+# thread gains less than blocks of rows side by side.
+SMALL, NARROW = 2500, 1000
 
 
 @cache
@@ -24,6 +26,14 @@ def _blas() -> ThreadpoolController:
 
 # Whether other threads or processes, that someone else started, have the other cores.
 _SHARED = ContextVar("shared", default=False)
+
+
+def _is_shared() -> bool:
+    """Return whether others work beside this thread: a pool's tasks, or joblib's in threads."""
+    if _SHARED.get():
+        return True
+    # Processes of joblib work in their main thread, and are told how many threads BLAS may use.
+    return current_thread() is not main_thread() and get_active_backend()[0].nesting_level > 0
 
 
 def _now() -> list[int]:
@@ -43,7 +53,7 @@ class OneThread:
 
     def allowed(self) -> int:
         """Return how many threads BLAS may use outside; 1 if another thread is inside."""
-        if _SHARED.get():
+        if _is_shared():
             return 1
         if not self._mine.acquire(blocking=False):
             return 1
@@ -88,4 +98,4 @@ ONE_THREAD = OneThread()
 def one_thread_if_narrow(m: int, n: int) -> AbstractContextManager[None]:
     """Return the context to work on an m x n matrix in."""
     narrow = min(m, n) <= NARROW
-    return ONE_THREAD() if narrow and m * n * min(m, n) > TINY else nullcontext()
+    return ONE_THREAD() if narrow and m * n > SMALL else nullcontext()

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -25,6 +26,7 @@ from . import _array as arrays
 from ._dense import normal_solver
 from ._lstsq import choose_solver
 from ._rows import COPIED, COPYING, Rows, block_slices, chunk_slices, dense, in_order
+from ._threads import one_thread_if_narrow
 from .activations import Activation, Array, Function
 
 __all__ = ["Layer", "Network", "forward_through", "outputs", "pull_back", "scores"]
@@ -148,8 +150,13 @@ def _answers(network: Network, X: Any, activated: bool, device: str | None) -> A
         for chunk in chunk_slices(rows, width):
             Z[chunk] = answer(dense(X[chunk]))
 
-    blocks = block_slices(len(Z), width, None if device is None else COPIED)
-    deque(in_order(write, blocks, None if device is None else COPYING), maxlen=0)
+    if device is not None:
+        deque(in_order(write, block_slices(len(Z), width, COPIED), COPYING), maxlen=0)
+        return Z
+    blocks = block_slices(len(Z), width)
+    parts = blocks if len(blocks) > 1 else chunk_slices(blocks[0], width)
+    with one_thread_if_narrow(len(Z), width) if len(parts) == 1 else nullcontext():
+        deque(in_order(write, parts), maxlen=0)
     return Z
 
 

@@ -171,8 +171,9 @@ def _accumulator_case(draw: Any) -> Case:
 @st.composite
 def _activation_case(draw: Any) -> Case:
     parts = ["name", "forward", "inverse", "derivative", "domain", "codomain", "margin"]
+    # What a type says of an array that it is called with is its own matter.
     odd = {
-        name: draw(st.sampled_from(list(ODD)))
+        name: draw(st.sampled_from([key for key in ODD if key != "a type"]))
         for name in draw(st.sets(st.sampled_from(parts), min_size=1, max_size=2))
     }
     hidden = draw(st.sampled_from(["pullback", "random", "metric"]))

@@ -1,0 +1,89 @@
+"""Load, at its smallest: what `make soak` measures for minutes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import joblib
+import pytest
+
+from karnet import save
+from karnet._threads import ONE_THREAD
+
+from .determinism import ROOT, threads
+from .load import fit_many, models, predict_for
+from .record import table, write_page
+
+proc = pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs Linux's /proc")
+
+
+@proc
+def test_eight_threads_answer_as_one_does(tmp_path):
+    pytest.importorskip("skops")
+    for name, net in models().items():
+        save(net, tmp_path / f"{name}.karnet")
+    done = predict_for(0.5, 8, tmp_path, heights=(1, 50, 2000))
+    assert done["calls"] > 8
+    assert done["wrong"] == 0
+
+
+@proc
+def test_fits_leave_nothing_behind():
+    left = fit_many(140)["more"]
+    assert left["threads"] == left["files"] == 0
+    # Less than one object for each fit: caches of the libraries, which fill once.
+    assert left["objects"] < 140
+
+
+WORKING = """
+import os, sys
+from pathlib import Path
+from tests.trust.load import small_fits, models, answer, table_of_rows
+
+def seconds_of_others():
+    tasks = [t for t in Path("/proc/self/task").iterdir() if t.name != str(os.getpid())]
+    stats = [(t / "stat").read_text().rpartition(")")[2].split() for t in tasks]
+    return len(tasks), sum(int(stat[11]) + int(stat[12]) for stat in stats)
+
+fits, nets, X = small_fits().values(), models().values(), table_of_rows(1000)
+before = seconds_of_others()
+for _ in range(40):
+    for fit in fits:
+        fit()
+    for net in nets:
+        answer(net, X)
+print(before[0], seconds_of_others()[1] - before[1])
+"""
+
+
+@proc
+def test_small_work_wakes_no_other_thread():
+    # A second thread of BLAS gains nothing for these, and takes a hundred times as long as all the
+    # work where cores are busy.
+    command = [sys.executable, "-c", WORKING]
+    settings = threads(2) | {"PYTHONPATH": f"{ROOT / 'src'}:{ROOT}", "PATH": ""}
+    done = subprocess.run(command, env=settings, capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    others, worked = map(int, done.stdout.split())
+    assert others > 0
+    assert worked <= 2
+
+
+def allowed(_):
+    return ONE_THREAD.allowed()
+
+
+@pytest.mark.parametrize("backend", ["loky", "threading"])
+def test_workers_of_joblib_share_the_cores(backend):
+    with joblib.parallel_config(backend, n_jobs=os.cpu_count()):
+        assert set(joblib.Parallel()(joblib.delayed(allowed)(k) for k in range(8))) == {1}
+
+
+def test_a_page_says_what_was_measured_when_and_where(tmp_path):
+    page = write_page("load", "Load", "make soak", "3 fits", [table(["a"], [[1]])], tmp_path)
+    text = page.read_text()
+    for said in ("# Load", "`make soak`", "3 fits", "cores", "numpy", "| 1 |"):
+        assert said in text
