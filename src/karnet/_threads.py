@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from functools import cache
-from threading import RLock, current_thread, main_thread
+from threading import current_thread, get_ident, main_thread
 
 from joblib.parallel import get_active_backend
 from threadpoolctl import ThreadpoolController
@@ -17,6 +17,7 @@ __all__ = ["ONE_THREAD", "one_thread_if_narrow"]
 # are busy: to limit it takes 20 microseconds. And the smaller side of a matrix up to which a second
 # thread gains less than blocks of rows side by side.
 SMALL, NARROW = 2500, 1000
+THREAD = "thread"
 
 
 @cache
@@ -40,56 +41,63 @@ def _now() -> list[int]:
     return [library.num_threads for library in _blas().lib_controllers]
 
 
+def _allow(n_threads: list[int]) -> None:
+    for library, n in zip(_blas().lib_controllers, n_threads, strict=False):
+        library.set_num_threads(n)
+
+
 class OneThread:
     """A context in which BLAS uses one thread.
 
-    One thread of Python at a time limits BLAS, and gives back itself what was allowed before:
-    threadpoolctl lets no other thread do that. Others go on as things are.
+    One thread of Python at a time limits BLAS, and gives back itself what was allowed before.
+    Others go on as things are. An interrupt, wherever it comes, leaves no limit behind.
     """
 
     def __init__(self) -> None:
-        self._mine = RLock()
+        # The thread that is inside, if there is one: a dict is asked and changed in one go.
+        self._inside: dict[str, int] = {}
         self._before: list[int] = []
 
     def allowed(self) -> int:
         """Return how many threads BLAS may use outside; 1 if another thread is inside."""
-        if _is_shared():
+        if _is_shared() or self._inside.get(THREAD, get_ident()) != get_ident():
             return 1
-        if not self._mine.acquire(blocking=False):
-            return 1
-        try:
-            return max(self._before or _now(), default=1)
-        finally:
-            self._mine.release()
+        return max(self._before or _now(), default=1)
 
     @contextmanager
     def __call__(self) -> Iterator[None]:
         """Limit BLAS, unless it is limited already or another thread is inside."""
-        if not self._mine.acquire(blocking=False):
+        me = get_ident()
+        if self._inside.get(THREAD) == me:
             yield
             return
         try:
-            if self._before:
-                yield
-                return
-            self._before = _now()
-            try:
-                with _blas().limit(limits=1):
-                    yield
-            finally:
-                self._before = []
+            if self._inside.setdefault(THREAD, me) == me:
+                self._before = _now()
+                _allow([1] * len(self._before))
+            yield
         finally:
-            self._mine.release()
+            try:
+                self._give_back(me)
+            finally:  # an interrupt may have come meanwhile
+                self._give_back(me)
+
+    def _give_back(self, thread: int) -> None:
+        if self._inside.get(THREAD) == thread:
+            _allow(self._before)
+            self._before = []
+            del self._inside[THREAD]
 
     @contextmanager
     def alone(self) -> Iterator[None]:
         """Limit BLAS, and allow for no other threads inside: a pool of workers has the cores."""
-        outside = _SHARED.set(True)
+        outside = _SHARED.get()
         try:
+            _SHARED.set(True)
             with self():
                 yield
         finally:
-            _SHARED.reset(outside)
+            _SHARED.set(outside)
 
 
 ONE_THREAD = OneThread()

@@ -49,9 +49,13 @@ def unchanged_on_failure(estimator: object) -> Iterator[None]:
     before = dict(vars(estimator))
     try:
         yield
-    except BaseException:
-        vars(estimator).clear()
-        vars(estimator).update(before)
+    except BaseException as error:
+        # In one go: another interrupt must not come in between.
+        estimator.__dict__ = before
+        if isinstance(error, MemoryError) and not str(error):  # as LAPACK's wrappers say it
+            raise MemoryError(
+                "there is not enough memory for this: use fewer rows, features or units."
+            ) from error
         raise
 
 
