@@ -23,12 +23,14 @@ from ._dense import (
     largest_first,
     moderate,
     normal_solver,
+    pivoted_qr,
+    singular_values,
     sorted_qr,
     svd,
     triangular_rcond,
 )
 from ._problem import SUMMATION, Problem, centred_rows, noise, unit_diagonal
-from ._statistics import Centre, Gram, Pair, Stack, Sum, Triangle, triangular
+from ._statistics import SHORT, Centre, Gram, Pair, Stack, Sum, Triangle, triangular
 
 __all__ = ["DUAL", "PRIMAL", "from_gram", "without_noise"]
 
@@ -38,6 +40,12 @@ Array = NDArray[np.float64]
 # rate of shrinking from step to step above which they never will. Products in single precision
 # take more.
 MAX_STEPS, SLOW, MORE_STEPS = 3, 0.1, 12
+
+# Reciprocal condition of a triangle from which on neither the order of rows nor that of columns
+# matters much.
+WELL = 1e-5
+# Lengths of columns within this factor let singular vectors tell the shortest solution.
+ALIKE = 1e3
 
 NONE = Sum(np.zeros(0))
 
@@ -145,25 +153,38 @@ def _primal_qr(p: Problem) -> Found | None:
         return None
     least = ESTIMATE * p.n * p.rcond
     # Columns of unit length are at most sqrt(n) times worse than those of the best lengths.
-    if triangular_rcond(R) > np.sqrt(p.n) * least:
+    if triangular_rcond(R) > max(np.sqrt(p.n) * least, WELL if p.few else 0.0):
         W = back_substitute(R, Z)
     else:
         scale = column_norms(R)
         R = R / scale
         if triangular_rcond(R) <= least:
             return None
-        W = back_substitute(R, Z) / scale[:, None]
+        W = _from_rows(p, scale) if p.few else back_substitute(R, Z)
+        W = W / scale[:, None]
     return Found(_with_bias(p, W, p.triangle.centre), p.columns, statistic=_kept(p.triangle))
 
 
 def _primal_svd(p: Problem) -> Found | None:
-    R, Z = _triangular_system(p)
+    R, Z = centred_rows(p)[:2] if p.few else _triangular_system(p)
     if p.bias and not p.alpha:
         coef, rank = _minimum_norm(p.rcond, R, Z, p.triangle.centre)
     else:
         W, rank = _minimum_norm(p.rcond, R, Z)
         coef, rank = _with_bias(p, W, p.triangle.centre), rank + p.bias
     return Found(coef, rank, statistic=_kept(p.triangle))
+
+
+def _from_rows(p: Problem, scale: Array) -> Array:
+    """Return the solution in columns of unit length from the rows themselves.
+
+    The largest first and columns by pivots: rows and columns of all sizes keep their digits.
+    """
+    A, B, _ = centred_rows(p)
+    Q, R, order = pivoted_qr(A / scale)
+    W = np.empty((p.n, B.shape[1]))
+    W[order] = back_substitute(R, Q.T @ B)
+    return W
 
 
 def _kept(triangle: Triangle) -> Triangle:
@@ -213,8 +234,12 @@ def _dual_qr(p: Problem) -> Found | None:
         return None
     A, B, centre = _dual_system(p)
     Q, R = sorted_qr(A.T)
-    if triangular_rcond(R) <= ESTIMATE * p.m * p.rcond:
+    reciprocal = triangular_rcond(R)
+    if reciprocal <= ESTIMATE * p.m * p.rcond:
         return None
+    if reciprocal < WELL and len(Q) <= SHORT:
+        Q, R, order = pivoted_qr(A.T)
+        B = B[order]
     return _from_dual(p, Q @ back_substitute(R, B, transposed=True), centre)
 
 
@@ -271,20 +296,49 @@ def _minimum_norm(
     """
     n = R.shape[1]
     scale = column_norms(R)
-    U, s, Vt = svd(R / scale)
+    unit = R / scale
+    # With the default cut-off vectors are seldom needed, and values alone take less time.
+    factors = None if rcond <= EPS * (n + 1) else svd(unit)
+    s = singular_values(unit) if factors is None else factors[1]
     largest = s[:1].sum()
     rank = int(np.sum(s > rcond * largest))
-    z = (U[:, :rank].T @ Z) / s[:rank, None]
-    if rank == n or (s[rank:] > EPS * n * largest).any():
+    felt = bool((s[rank:] > EPS * n * largest).any())
+    known = factors is not None and scale.max(initial=1.0) <= ALIKE * scale.min(initial=1.0)
+    basis = None if felt or known else _echelon(unit, Z, rank)
+    if basis is None:
+        U, s, Vt = svd(unit) if factors is None else factors
+        basis = Vt[:rank], (U[:, :rank].T @ Z) / s[:rank, None]
+    rows, z = basis
+    if rank == n or felt:
         # Of full rank W is unique. Where the cut-off leaves out directions that R still feels, it
         # would change the fit to shorten W along them: W stays the shortest in scaled columns.
-        W = Vt[:rank].T @ z / scale[:, None]
+        W = rows.T @ z / scale[:, None]
         return (W, rank) if centre is None else (_below_bias(W, centre), rank + 1)
     # C W = z holds for every least-squares solution; the shortest lies in the span of C's rows.
-    C = Vt[:rank] * scale
-    Q, T = sorted_qr(C.T)
-    W = Q @ back_substitute(T, z, transposed=True)
+    C = rows * scale
+    Q, T, order = pivoted_qr(C.T)
+    W = Q @ back_substitute(T, z[order], transposed=True)
     return (W, rank) if centre is None else (_share_with_bias(W, Q, centre), rank + 1)
+
+
+def _echelon(R: Array, Z: Array, rank: int) -> tuple[Array, Array] | None:
+    """Return C and z so that ``C W = z`` for all least-squares solutions, or None if not known.
+
+    In the order of the pivots C is ``[I, F]``. Columns of R have unit length: what of F is rounding
+    is zero, lest in columns of other lengths it looks like a way to a shorter solution.
+    """
+    n = R.shape[1]
+    if not rank or not np.isfinite(R).all():
+        return None
+    Q, T, order = pivoted_qr(R)
+    # In theory pivots may leave more than singular values do.
+    if (np.abs(T[rank:, rank:]) > ESTIMATE * n * EPS).any():
+        return None
+    right = np.hstack([T[:rank, rank:], Q[:, :rank].T @ Z])
+    F, z = np.split(back_substitute(T[:rank, :rank], right), [n - rank], axis=1)
+    C = np.empty((rank, n))
+    C[:, order] = np.hstack([np.eye(rank), np.where(np.abs(F) <= EPS * n, 0.0, F)])
+    return C, z
 
 
 def _share_with_bias(W: Array, Q: Array, centre: Centre) -> Array:
