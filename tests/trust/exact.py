@@ -13,30 +13,35 @@ DIGITS = 150
 
 def exact_solution(A: Array, b: Array) -> Array:
     """Return the minimum-norm least-squares solution for full rank, rounded once, at the end."""
-    ones = np.eye(min(A.shape))
-    return low_rank_solution(*((A, ones) if len(A) >= A.shape[1] else (ones, A)), b)
+    return low_rank_solution(A, None, b) if len(A) >= A.shape[1] else low_rank_solution(None, A, b)
 
 
-def low_rank_solution(U: Array, V: Array, b: Array) -> Array:
+def low_rank_solution(U: Array | None, V: Array | None, b: Array) -> Array:
     """Return the minimum-norm least-squares solution for ``A = U V``, rounded once, at the end.
 
-    It is ``V' (V V')^-1 (U' U)^-1 U' b`` where U has independent columns and V independent rows.
+    It is ``V' (V V')^-1 (U' U)^-1 U' b`` where U has independent columns and V independent rows;
+    None stands for the identity.
     """
-    (U, u), (V, v), (b, beta) = (_whole(M) for M in (U, V, b))
+    x, exponent = _whole(b)
     with mpmath.workdps(DIGITS):
-        y = solve_positive(U.T @ U, U.T @ b)
-        x = V.T @ solve_positive(V @ V.T, y)
-        return np.array([float(mpmath.ldexp(each, beta - u - v)) for each in x])
+        if U is not None:
+            whole, shift = _whole(U)
+            x, exponent = solve_positive(whole.T @ whole, whole.T @ x), exponent - shift
+        if V is not None:
+            whole, shift = _whole(V)
+            x, exponent = whole.T @ solve_positive(whole @ whole.T, x), exponent - shift
+        return np.array([float(mpmath.ldexp(each, exponent)) for each in x])
 
 
 def solve_positive(K: NDArray[np.object_], c: NDArray[np.object_]) -> NDArray[np.object_]:
     """Return ``K^-1 c`` for a positive definite K, by Gaussian elimination in numbers of mpmath."""
     M = np.column_stack([K, c]) * mpmath.mpf(1)
-    for k in range(len(M)):
-        below = M[k + 1 :]
-        below[:, k + 1 :] -= np.outer(below[:, k] / M[k, k], M[k, k + 1 :])
+    n = len(M)
+    for k in range(n):
+        for i in range(k + 1, n):  # K stays symmetric, so half of it will do
+            M[i, i:] -= M[k, i:] * (M[k, i] / M[k, k])
     x = M[:, -1]
-    for k in reversed(range(len(M))):
+    for k in reversed(range(n)):
         x[k] = (x[k] - M[k, k + 1 : -1] @ x[k + 1 :]) / M[k, k]
     return x
 

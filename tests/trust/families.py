@@ -9,19 +9,31 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import hilbert
 
-from ..reference import with_spectrum
+from ..reference import with_ones, with_spectrum
 from .exact import exact_solution, low_rank_solution
+from .nist import DATASETS, Dataset
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Instance:
-    """A least-squares problem and its solution, to 50 digits and then rounded."""
+    """A least-squares problem, its solution, to 50 digits and then rounded, and its exact rank.
+
+    With a bias, solution and rank are those of [1, A].
+    """
 
     A: Array
     b: Array
     exact: Array
+    rank: int
+    bias: bool = False
+
+    @property
+    def matrix(self) -> Array:
+        """The matrix in double precision, the column of ones included."""
+        A = self.A.astype(np.float64)
+        return with_ones(A) if self.bias else A
 
 
 Draw = Callable[[np.random.Generator], Array]
@@ -37,7 +49,7 @@ def full_rank(draw: Draw) -> Family:
         rng = np.random.default_rng(seed)
         A = draw(rng)
         b = _right_hand_side(rng, A.astype(np.float64), seed)
-        return Instance(A, b, exact_solution(A, b))
+        return Instance(A, b, exact_solution(A, b), min(A.shape))
 
     return instance
 
@@ -72,7 +84,7 @@ def scaled_rows(draw: Draw) -> Family:
         b = _right_hand_side(rng, A, seed)
         roots = 10.0 ** rng.uniform(-8, 8, len(A))
         A, b = A * roots[:, None], b * roots
-        return Instance(A, b, exact_solution(A, b))
+        return Instance(A, b, exact_solution(A, b), min(A.shape))
 
     return instance
 
@@ -101,8 +113,10 @@ def low_rank(shape: tuple[int, int], rank: int, bits: int = 0, units: int = 0) -
         U *= 2.0 ** -np.round(np.linspace(0, bits, rank))
         V *= 2.0 ** rng.integers(-units, units + 1, n)
         A = U @ V  # of at most 53 bits, so exact
-        b = _right_hand_side(rng, A, seed)
-        return Instance(A, b, low_rank_solution(U, V, b))
+        b = A @ rng.standard_normal(n)
+        # A right-hand side nearly orthogonal to all columns would be felt more than they are.
+        b += seed % 2 * np.linalg.norm(b) * rng.standard_normal(m) / np.sqrt(m)
+        return Instance(A, b, low_rank_solution(U, V, b), rank)
 
     return instance
 
@@ -120,7 +134,19 @@ def large(condition: float, m: int = 3000, n: int = 120) -> Family:
         A = with_spectrum(rng, m // 2, n, np.logspace(0, -np.log10(condition), n))
         A, w = np.round(A * 2.0**40) / 2.0**40, np.round(rng.standard_normal(n) * 8)
         d = np.round(rng.standard_normal(m // 2) * 2.0**10) / 2.0**10 * (seed % 2)
-        return Instance(np.vstack([A, A]), np.concatenate([A @ w + d, A @ w - d]), w)
+        return Instance(np.vstack([A, A]), np.concatenate([A @ w + d, A @ w - d]), w, n)
+
+    return instance
+
+
+def disturbed(dataset: Dataset) -> Family:
+    """Return the matrix of a data set of NIST, and its y times one plus a hundredth of noise."""
+    A, y = dataset.A, dataset.b
+    matrix = with_ones(A) if dataset.bias else A
+
+    def instance(seed: int) -> Instance:
+        b = y * (1.0 + 0.01 * np.random.default_rng(seed).standard_normal(len(y)))
+        return Instance(A, b, exact_solution(matrix, b), matrix.shape[1], dataset.bias)
 
     return instance
 
@@ -182,6 +208,7 @@ def _families() -> dict[str, Family]:
         families[f"{name}, rank 6, graded"] = low_rank(shape, 6, bits=26)
         families[f"{name}, rank 6, columns scaled"] = low_rank(shape, 6, units=26)
     families |= {name: full_rank(shuffled(A)) for name, A in _famous().items()}
+    families |= {f"{each.name}, disturbed": disturbed(each) for each in DATASETS[:7]}
     families |= {f"3000 x 120, {c:.0e}": large(c) for c in (1e0, 1e2, 1e5, 1e6, 1e9)}
     return families
 

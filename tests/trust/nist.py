@@ -183,9 +183,7 @@ DATASETS = (
         "0.673565789473684E-03 0.732059160401003E-06 -0.316081871345029E-14",
     ),
     # K. Eberhardt, NIST: lines through the origin.
-    _from_text(
-        "NoInt1", 1, " ".join(f"{x + 70}  {x}" for x in range(60, 71)), "2.07438016528926"
-    ),
+    _from_text("NoInt1", 1, " ".join(f"{x + 70}  {x}" for x in range(60, 71)), "2.07438016528926"),
     _from_text("NoInt2", 1, "3 4  4 5  4 6", "0.727272727272727"),
     _from_text(
         "Filip",
