@@ -25,6 +25,7 @@ __all__ = [
     "back_substitute",
     "cholesky",
     "column_norms",
+    "exact_scale",
     "largest",
     "largest_first",
     "moderate",
@@ -127,7 +128,7 @@ def pivoted_qr(A: Array) -> tuple[Array, Array, NDArray[np.intp]]:
     k, rows = min(A.shape), largest_first(A)
     QR, columns, tau, _, _ = lapack.dgeqp3(A[rows], lwork=(A.shape[1] + 1) * BLOCKED)
     Q = np.empty((len(A), k))
-    Q[rows] = lapack.dorgqr(QR[:, :k], tau, lwork=k * BLOCKED)[0]
+    Q[rows] = lapack.dorgqr(QR[:, :k], tau, lwork=(k + 1) * BLOCKED)[0]
     return Q, np.triu(QR[:k]), columns - 1
 
 
@@ -171,3 +172,8 @@ def column_norms(A: Array) -> Array:
     norms = peak * np.sqrt(np.sum((A / peak) ** 2, axis=0))
     norms[norms == 0.0] = 1.0
     return np.asarray(norms)
+
+
+def exact_scale(norms: Array) -> Array:
+    """Return powers of 2 near the norms: to divide by them rounds nothing."""
+    return np.asarray(np.ldexp(1.0, np.frexp(norms)[1] - 1))

@@ -89,9 +89,7 @@ class Problem:
     @property
     def few(self) -> bool:
         """Whether there are few rows, all at hand, and every digit of the solution counts."""
-        return (
-            self.m <= SHORT and self.rcond <= CLEAR and not self.alpha and self.known is None
-        )
+        return self.m <= SHORT and self.rcond <= CLEAR and not self.alpha and self.known is None
 
     @cached_property
     def short(self) -> Triangle | None:

@@ -6,8 +6,9 @@ A solver returns coefficients and rank, or None if it cannot be trusted with the
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,16 +21,17 @@ from ._dense import (
     ESTIMATE,
     back_substitute,
     column_norms,
+    exact_scale,
     largest_first,
     moderate,
     normal_solver,
     pivoted_qr,
-    singular_values,
     sorted_qr,
     svd,
     triangular_rcond,
 )
-from ._problem import SUMMATION, Problem, centred_rows, noise, unit_diagonal
+from ._minimum_norm import below_bias, minimum_norm
+from ._problem import Problem, centred_rows, noise, unit_diagonal
 from ._statistics import SHORT, Centre, Gram, Pair, Stack, Sum, Triangle, triangular
 
 __all__ = ["DUAL", "PRIMAL", "from_gram", "without_noise"]
@@ -44,8 +46,8 @@ MAX_STEPS, SLOW, MORE_STEPS = 3, 0.1, 12
 # Reciprocal condition of a triangle from which on neither the order of rows nor that of columns
 # matters much.
 WELL = 1e-5
-# Lengths of columns within this factor let singular vectors tell the shortest solution.
-ALIKE = 1e3
+# A bias this many times smaller than the terms it is the difference of is refined.
+SMALL = 8.0
 
 NONE = Sum(np.zeros(0))
 
@@ -153,38 +155,34 @@ def _primal_qr(p: Problem) -> Found | None:
         return None
     least = ESTIMATE * p.n * p.rcond
     # Columns of unit length are at most sqrt(n) times worse than those of the best lengths.
-    if triangular_rcond(R) > max(np.sqrt(p.n) * least, WELL if p.few else 0.0):
-        W = back_substitute(R, Z)
-    else:
-        scale = column_norms(R)
-        R = R / scale
-        if triangular_rcond(R) <= least:
-            return None
-        W = _from_rows(p, scale) if p.few else back_substitute(R, Z)
-        W = W / scale[:, None]
+    reciprocal = triangular_rcond(R)
+    if reciprocal <= np.sqrt(p.n) * least and triangular_rcond(R / column_norms(R)) <= least:
+        return None
+    W = _from_rows(p) if p.few and reciprocal < WELL else back_substitute(R, Z)
     return Found(_with_bias(p, W, p.triangle.centre), p.columns, statistic=_kept(p.triangle))
 
 
 def _primal_svd(p: Problem) -> Found | None:
     R, Z = centred_rows(p)[:2] if p.few else _triangular_system(p)
     if p.bias and not p.alpha:
-        coef, rank = _minimum_norm(p.rcond, R, Z, p.triangle.centre)
+        coef, rank = minimum_norm(p.rcond, R, Z, p.triangle.centre)
     else:
-        W, rank = _minimum_norm(p.rcond, R, Z)
+        W, rank = minimum_norm(p.rcond, R, Z)
         coef, rank = _with_bias(p, W, p.triangle.centre), rank + p.bias
     return Found(coef, rank, statistic=_kept(p.triangle))
 
 
-def _from_rows(p: Problem, scale: Array) -> Array:
-    """Return the solution in columns of unit length from the rows themselves.
+def _from_rows(p: Problem) -> Array:
+    """Return the solution for full rank from the rows themselves, the largest first.
 
-    The largest first and columns by pivots: rows and columns of all sizes keep their digits.
+    With pivots, rows and columns of all sizes keep their digits.
     """
     A, B, _ = centred_rows(p)
+    scale = exact_scale(column_norms(A))
     Q, R, order = pivoted_qr(A / scale)
     W = np.empty((p.n, B.shape[1]))
     W[order] = back_substitute(R, Q.T @ B)
-    return W
+    return W / scale[:, None]
 
 
 def _kept(triangle: Triangle) -> Triangle:
@@ -248,7 +246,7 @@ def _dual_svd(p: Problem) -> Found | None:
         return _primal_svd(p)
     A, B, centre = centred_rows(p)
     if not p.alpha:
-        coef, rank = _minimum_norm(p.rcond, A, B, centre if p.bias else None)
+        coef, rank = minimum_norm(p.rcond, A, B, centre if p.bias else None)
         return Found(coef, rank, statistic=_rows_kept(p))
     U, s, Vt = svd(A)
     felt = s > p.rcond * s[:1].sum()
@@ -282,84 +280,47 @@ def _rows_kept(p: Problem) -> Stack:
     return Stack((p.stack.A,), (p.stack.B,))
 
 
-PRIMAL: dict[str, Solver] = {"cholesky": _primal_cholesky, "qr": _primal_qr, "svd": _primal_svd}
+def _refining_bias(solver: Solver) -> Solver:
+    """Return the solver with a second one, of what is left, where few rows have a small bias.
+
+    There it is a difference of large numbers, with what these were rounded by.
+    """
+
+    def twice(p: Problem) -> Found | None:
+        found = solver(p)
+        if found is None or not (p.bias and p.few) or not _small_bias(found):
+            return found
+        coef = found.coef
+
+        def left(statistic: Callable[..., Any], /, fine: bool = False) -> Any:
+            def of_block(A: Array, B: Array, weight: Array | None) -> Any:
+                W = arrays.like(A, coef)
+                return statistic(A, B - W[0] - A @ W[1:], weight)
+
+            return p.reduce(of_block, fine)
+
+        rest = solver(replace(p, reduce=left, sample=None, observe=None))
+        return found if rest is None else replace(found, coef=coef + rest.coef)
+
+    return twice
+
+
+def _small_bias(found: Found) -> bool:
+    assert isinstance(found.statistic, (Gram, Triangle))
+    terms = np.abs(found.statistic.centre.A) @ np.abs(found.coef[1:])
+    return bool((SMALL * np.abs(found.coef[0]) < terms).any())
+
+
+PRIMAL: dict[str, Solver] = {
+    "cholesky": _refining_bias(_primal_cholesky),
+    "qr": _refining_bias(_primal_qr),
+    "svd": _refining_bias(_primal_svd),
+}
 DUAL: dict[str, Solver] = {"cholesky": _dual_cholesky, "qr": _dual_qr, "svd": _dual_svd}
 
 
-def _minimum_norm(
-    rcond: float, R: Array, Z: Array, centre: Centre | None = None
-) -> tuple[Array, int]:
-    """Return the minimum-norm solution of ``R W = Z``, and the rank of R with columns scaled.
-
-    With a centre, R and Z are centred, and the solution and rank are those of ``[1, A] W = B``: it
-    meets ``bias + mean_A W = mean_B`` too, and the bias counts in the norm.
-    """
-    n = R.shape[1]
-    scale = column_norms(R)
-    unit = R / scale
-    # With the default cut-off vectors are seldom needed, and values alone take less time.
-    factors = None if rcond <= EPS * (n + 1) else svd(unit)
-    s = singular_values(unit) if factors is None else factors[1]
-    largest = s[:1].sum()
-    rank = int(np.sum(s > rcond * largest))
-    felt = bool((s[rank:] > EPS * n * largest).any())
-    known = factors is not None and scale.max(initial=1.0) <= ALIKE * scale.min(initial=1.0)
-    basis = None if felt or known else _echelon(unit, Z, rank)
-    if basis is None:
-        U, s, Vt = svd(unit) if factors is None else factors
-        basis = Vt[:rank], (U[:, :rank].T @ Z) / s[:rank, None]
-    rows, z = basis
-    if rank == n or felt:
-        # Of full rank W is unique. Where the cut-off leaves out directions that R still feels, it
-        # would change the fit to shorten W along them: W stays the shortest in scaled columns.
-        W = rows.T @ z / scale[:, None]
-        return (W, rank) if centre is None else (_below_bias(W, centre), rank + 1)
-    # C W = z holds for every least-squares solution; the shortest lies in the span of C's rows.
-    C = rows * scale
-    Q, T, order = pivoted_qr(C.T)
-    W = Q @ back_substitute(T, z[order], transposed=True)
-    return (W, rank) if centre is None else (_share_with_bias(W, Q, centre), rank + 1)
-
-
-def _echelon(R: Array, Z: Array, rank: int) -> tuple[Array, Array] | None:
-    """Return C and z so that ``C W = z`` for all least-squares solutions, or None if not known.
-
-    In the order of the pivots C is ``[I, F]``. Columns of R have unit length: what of F is rounding
-    is zero, lest in columns of other lengths it looks like a way to a shorter solution.
-    """
-    n = R.shape[1]
-    if not rank or not np.isfinite(R).all():
-        return None
-    Q, T, order = pivoted_qr(R)
-    # In theory pivots may leave more than singular values do.
-    if (np.abs(T[rank:, rank:]) > ESTIMATE * n * EPS).any():
-        return None
-    right = np.hstack([T[:rank, rank:], Q[:, :rank].T @ Z])
-    F, z = np.split(back_substitute(T[:rank, :rank], right), [n - rank], axis=1)
-    C = np.empty((rank, n))
-    C[:, order] = np.hstack([np.eye(rank), np.where(np.abs(F) <= EPS * n, 0.0, F)])
-    return C, z
-
-
-def _share_with_bias(W: Array, Q: Array, centre: Centre) -> Array:
-    """Return the shortest [bias; W] with ``bias + mean_A W = mean_B`` that fits like W.
-
-    Along d, the part of the means outside the span of Q, a change of W looks like a bias.
-    """
-    d = centre.A - Q @ (Q.T @ centre.A)
-    d -= Q @ (Q.T @ d)
-    d[np.abs(d) <= EPS * (len(d) + SUMMATION) * np.abs(centre.A)] = 0.0
-    length = np.hypot(1.0, column_norms(d[:, None])[0] if d.any() else 0.0)
-    share = (centre.B - centre.A @ W) / length
-    return np.vstack([share / length, W + np.outer(d / length, share)])
-
-
 def _with_bias(p: Problem, W: Array, centre: Centre) -> Array:
-    return _below_bias(W, centre) if p.bias else W
-
-
-def _below_bias(W: Array, centre: Centre) -> Array:
-    return np.vstack([centre.B - centre.A @ W, W])
+    return below_bias(W, centre) if p.bias else W
 
 
 def _refined(

@@ -140,12 +140,14 @@ def large(condition: float, m: int = 3000, n: int = 120) -> Family:
 
 
 def disturbed(dataset: Dataset) -> Family:
-    """Return the matrix of a data set of NIST, and its y times one plus a hundredth of noise."""
-    A, y = dataset.A, dataset.b
-    matrix = with_ones(A) if dataset.bias else A
+    """Return a data set of NIST in random order, its y times one plus a hundredth of noise."""
 
     def instance(seed: int) -> Instance:
-        b = y * (1.0 + 0.01 * np.random.default_rng(seed).standard_normal(len(y)))
+        rng = np.random.default_rng(seed)
+        rows = rng.permutation(len(dataset.b))
+        A, y = dataset.A[rows][:, rng.permutation(dataset.A.shape[1])], dataset.b[rows]
+        b = y * (1.0 + 0.01 * rng.standard_normal(len(y)))
+        matrix = with_ones(A) if dataset.bias else A
         return Instance(A, b, exact_solution(matrix, b), matrix.shape[1], dataset.bias)
 
     return instance
