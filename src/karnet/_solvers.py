@@ -294,8 +294,8 @@ def _refining_bias(solver: Solver) -> Solver:
 
         def left(statistic: Callable[..., Any], /, fine: bool = False) -> Any:
             def of_block(A: Array, B: Array, weight: Array | None) -> Any:
-                W = arrays.like(A, coef)
-                return statistic(A, B - W[0] - A @ W[1:], weight)
+                fit = A @ arrays.like(A, coef[1:]) + arrays.like(A, coef[0])
+                return statistic(A, B - fit, weight)
 
             return p.reduce(of_block, fine)
 
