@@ -18,7 +18,7 @@ from ._dense import (
 from ._problem import SUMMATION
 from ._statistics import Centre
 
-__all__ = ["below_bias", "minimum_norm"]
+__all__ = ["below_bias", "below_exact_bias", "minimum_norm"]
 
 Array = NDArray[np.float64]
 
@@ -97,3 +97,10 @@ def _share_with_bias(W: Array, Q: Array, centre: Centre) -> Array:
 def below_bias(W: Array, centre: Centre) -> Array:
     """Return the bias that meets ``bias + mean_A W = mean_B`` above W."""
     return np.vstack([centre.B - centre.A @ W, W])
+
+
+def below_exact_bias(W: Array, D: Array, centre: Centre) -> Array:
+    """Return ``W + D`` below its bias, in longer numbers where there are such."""
+    mean = centre.mean.astype(np.longdouble) + centre.low
+    bias = mean[centre.n :] - mean[: centre.n] @ W - mean[: centre.n] @ D
+    return np.vstack([bias.astype(np.float64), W + D])

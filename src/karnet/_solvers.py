@@ -30,7 +30,7 @@ from ._dense import (
     svd,
     triangular_rcond,
 )
-from ._minimum_norm import below_bias, minimum_norm
+from ._minimum_norm import below_bias, below_exact_bias, minimum_norm
 from ._problem import Problem, centred_rows, noise, unit_diagonal
 from ._statistics import SHORT, Centre, Gram, Pair, Stack, Sum, Triangle, triangular
 
@@ -46,15 +46,18 @@ MAX_STEPS, SLOW, MORE_STEPS = 3, 0.1, 12
 # Reciprocal condition of a triangle from which on neither the order of rows nor that of columns
 # matters much.
 WELL = 1e-5
-# A bias this many times smaller than the terms it is the difference of is refined.
-SMALL = 8.0
+# Means that the other coefficients are multiplied with, beside them and beside the bias, from which
+# on both are refined.
+FAR = 8.0
+# Share of the squared error that the last refinement may change before it has to be seen anew.
+NOTICED = 1e-9
 
 NONE = Sum(np.zeros(0))
 
 
 @dataclass(frozen=True)
 class Found:
-    """Coefficients and rank; what was observed of their fit, but for the last refinement.
+    """Coefficients and rank; what was observed of their fit, if it was seen in passing.
 
     And the statistic they were found from.
     """
@@ -98,18 +101,24 @@ def _through_gram(p: Problem, gram: Gram) -> Found | None:
             means = [arrays.like(A, each) for each in (centre.A, centre.B)]
             if near:
                 fit, B = fit - means[0] @ arrays.like(A, W), B - means[1]
-            seen = observe(fit + means[1], B + means[1], weight) if observe else NONE
-            error = B - fit
-            if weight is not None:
-                error *= weight[:, None]
-            AE = A.T @ error
+            xp, error = arrays.namespace(A), B - fit
+            weighted = error if weight is None else error * weight[:, None]
+            AE = A.T @ weighted
             if near:
-                AE -= means[0][:, None] * arrays.namespace(error).sum(error, axis=0)
-            return Pair(Sum(AE), seen)
+                AE -= means[0][:, None] * xp.sum(weighted, axis=0)
+            if not observe:
+                return Pair(Sum(AE), NONE)
+            tally = observe(fit + means[1], B + means[1], weight).value
+            squares = arrays.stacked([xp.sum(error * weighted)])
+            return Pair(Sum(AE), Sum(arrays.joined([tally, squares])))
 
         found = p.reduce(of_block, fine=True)
-        observed[0] = arrays.to_numpy(found.second.value) if observe else None
-        return solve_normal(found.first.value - alpha * W)
+        D = solve_normal(found.first.value - alpha * W)
+        if observe:
+            tally, squares = np.split(arrays.to_numpy(found.second.value), [-1])
+            same = p.n * _size(D, scale) ** 2 <= NOTICED * squares[0]
+            observed[0] = tally if same else None
+        return D
 
     W = solve_normal(gram.AB)
     if exact and not gram.single:
@@ -280,41 +289,47 @@ def _rows_kept(p: Problem) -> Stack:
     return Stack((p.stack.A,), (p.stack.B,))
 
 
-def _refining_bias(solver: Solver) -> Solver:
-    """Return the solver with a second one, of what is left, where few rows have a small bias.
+def _refining(solver: Solver) -> Solver:
+    """Return the solver with a second run, for what is left, where columns lie far from zero.
 
-    There it is a difference of large numbers, with what these were rounded by.
+    If rows are few, that is: a bias is a difference of means, and feels each digit of the others.
     """
 
     def twice(p: Problem) -> Found | None:
         found = solver(p)
-        if found is None or not (p.bias and p.few) or not _small_bias(found):
+        if found is None or not (p.bias and p.few) or found.rank < p.columns:
             return found
-        coef = found.coef
+        assert isinstance(found.statistic, (Gram, Triangle))
+        centre, W = arrays.on_host(found.statistic.centre), found.coef[1:]
+        if not _far(centre, found.coef):
+            return found
 
         def left(statistic: Callable[..., Any], /, fine: bool = False) -> Any:
             def of_block(A: Array, B: Array, weight: Array | None) -> Any:
-                fit = A @ arrays.like(A, coef[1:]) + arrays.like(A, coef[0])
-                return statistic(A, B - fit, weight)
+                A, B = centre.subtract(A, B, None)
+                return statistic(A, B - A @ arrays.like(A, W), weight)
 
             return p.reduce(of_block, fine)
 
         rest = solver(replace(p, reduce=left, sample=None, observe=None))
-        return found if rest is None else replace(found, coef=coef + rest.coef)
+        if rest is None:
+            return found
+        return replace(found, coef=below_exact_bias(W, rest.coef[1:], centre))
 
     return twice
 
 
-def _small_bias(found: Found) -> bool:
-    assert isinstance(found.statistic, (Gram, Triangle))
-    terms = np.abs(found.statistic.centre.A) @ np.abs(found.coef[1:])
-    return bool((SMALL * np.abs(found.coef[0]) < terms).any())
+def _far(centre: Centre, coef: Array) -> bool:
+    """Return whether rounding of the other coefficients is most of what a bias is wrong by."""
+    bias, sizes = np.abs(coef[0]), np.abs(coef[1:])
+    terms = np.abs(centre.A) @ sizes
+    return bool((terms > np.maximum(FAR * sizes.max(axis=0, initial=0.0), bias / FAR)).any())
 
 
 PRIMAL: dict[str, Solver] = {
-    "cholesky": _refining_bias(_primal_cholesky),
-    "qr": _refining_bias(_primal_qr),
-    "svd": _refining_bias(_primal_svd),
+    "cholesky": _refining(_primal_cholesky),
+    "qr": _refining(_primal_qr),
+    "svd": _refining(_primal_svd),
 }
 DUAL: dict[str, Solver] = {"cholesky": _dual_cholesky, "qr": _dual_qr, "svd": _dual_svd}
 

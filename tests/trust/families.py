@@ -89,6 +89,19 @@ def scaled_rows(draw: Draw) -> Family:
     return instance
 
 
+def with_bias(draw: Draw, offset: float) -> Family:
+    """Return the draw with a bias, its columns about an offset."""
+
+    def instance(seed: int) -> Instance:
+        rng = np.random.default_rng(seed)
+        A = draw(rng) + offset
+        matrix = with_ones(A)
+        b = _right_hand_side(rng, matrix, seed)
+        return Instance(A, b, exact_solution(matrix, b), min(matrix.shape), True)
+
+    return instance
+
+
 def shuffled(A: Array) -> Draw:
     """Vary the roundings of one famous matrix: its rows and columns in random order."""
     return lambda rng: A[rng.permutation(len(A))][:, rng.permutation(A.shape[1])]
@@ -202,6 +215,9 @@ def _families() -> dict[str, Family]:
             draw = graded(c, *shape)
             families[f"{name}, columns scaled, {c:.0e}"] = full_rank(scaled_columns(draw))
             families[f"{name}, rows scaled, {c:.0e}"] = scaled_rows(draw)
+        for offset in (0.0, 1e3, 1e6):
+            draw = graded(1e3, *shape)
+            families[f"{name}, bias, offset {offset:.0e}"] = with_bias(draw, offset)
         for c in (1e0, 1e3, 1e6, 1e9):
             draw = stored_in_single(graded(c, *shape))
             families[f"{name}, float32, {c:.0e}"] = full_rank(draw)

@@ -122,12 +122,14 @@ def right_rank(instance: Instance) -> int | None:
 
     With a bias columns are centred, and all are scaled to unit length, as `lstsq` says it does.
     """
-    A, bias = instance.A.astype(np.float64), instance.bias
-    A = A - bias * A.mean(axis=0)
+    A, bias = instance.A.astype(np.longdouble), instance.bias
+    A = (A - bias * A.mean(axis=0)).astype(np.float64)
     norms = np.linalg.norm(A, axis=0)
     s = np.linalg.svd(A / np.where(norms == 0.0, 1.0, norms), compute_uv=False)
     share = s / (EPS * (A.shape[1] + bias) * s[0])
-    return None if ((share > 1.0 / GAP) & (share < GAP)).any() else int(np.sum(share > 1.0)) + bias
+    if ((share > 1.0 / GAP) & (share < GAP)).any():
+        return None
+    return min(int(np.sum(share > 1.0)) + bias, *instance.matrix.shape)
 
 
 def problem_condition(instance: Instance) -> float:

@@ -26,7 +26,7 @@ from .record import table, write_page
 Array = NDArray[np.float64]
 Contestant = Callable[[Dataset], Array]
 COMMAND = "make trust"
-N_SEEDS, N_QUICK = 30, 4
+N_SEEDS, N_QUICK = 50, 4
 # The digits of a certified value.
 CERTIFIED = 15.0
 # The bars: digits behind the best driver, and multiples of n eps.
