@@ -32,7 +32,8 @@ SHORT = [
     *(f"Hilbert {n}" for n in (3, 5, 8, 10, 11)),
     *(f"Vandermonde 25 x {n}" for n in (4, 8, 12)),
     *(f"Laeuchli 1e-{k:02}" for k in (3, 5, 7, 9)),
-    *("Golub-Klema-Stewart 10", "Longley, disturbed", "Norris, disturbed"),
+    *("tall, bias, offset 1e+03", "tall, bias, offset 1e+06", "Longley, disturbed"),
+    *("Golub-Klema-Stewart 10", "Norris, disturbed"),
 ]
 
 
