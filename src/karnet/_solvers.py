@@ -301,7 +301,9 @@ def _refining(solver: Solver) -> Solver:
             return found
         if not isinstance(found.statistic, (Gram, Triangle)):  # it was in single precision
             return found
-        centre, W = arrays.on_host(found.statistic.centre), found.coef[1:]
+        centre, W = found.statistic.centre, found.coef[1:]
+        if not arrays.is_host(centre.mean):
+            centre = arrays.on_host(centre)
         if not _far(centre, found.coef):
             return found
 
@@ -322,9 +324,12 @@ def _refining(solver: Solver) -> Solver:
 
 def _far(centre: Centre, coef: Array) -> bool:
     """Return whether rounding of the other coefficients is most of what a bias is wrong by."""
-    bias, sizes = np.abs(coef[0]), np.abs(coef[1:])
-    terms = np.abs(centre.A) @ sizes
-    return bool((terms > np.maximum(FAR * sizes.max(axis=0, initial=0.0), bias / FAR)).any())
+    if centre.A @ centre.A <= FAR**2:  # which bounds what follows, in less time
+        return False
+    squares = coef[1:] ** 2
+    terms = centre.A**2 @ squares
+    others = np.maximum(FAR**2 * squares.max(axis=0, initial=0.0), (coef[0] / FAR) ** 2)
+    return bool((terms > others).any())
 
 
 PRIMAL: dict[str, Solver] = {
