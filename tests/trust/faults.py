@@ -14,6 +14,8 @@ from io import StringIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from threadpoolctl import threadpool_limits
+
 from . import fault_ctrl_c, fault_dask, fault_interrupts, fault_kills, fault_limits, fault_memory
 from .fault_commands import Writer, openml, write_inputs, writers
 from .fault_kills import folder
@@ -182,7 +184,8 @@ def little_memory(quick: bool) -> Part:
 def run(quick: bool, alone: bool) -> Iterator[Part]:
     """Yield all parts; those that start processes by forking before any thread is started."""
     sizes = QUICK if quick else FULL
-    with folder() as inputs, openml():
+    # Runs side by side share the cores.
+    with threadpool_limits(1), folder() as inputs, openml():
         with redirect_stdout(StringIO()):
             write_inputs(inputs)
             all_writers = [
