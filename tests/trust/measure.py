@@ -21,6 +21,8 @@ from .families import Family, Instance
 Array = NDArray[np.float64]
 OURS = ("auto", *SOLVERS)
 DRIVERS = ("gelsd", "gelsy", "gelss")
+# Drivers at SciPy's own cut-off.
+AT_EPS = " at eps"
 # No singular value within this factor of the cut-off: there is a gap.
 GAP = 3.0
 
@@ -34,8 +36,10 @@ class Measured:
     forward : dict of lists
         Decimal logarithms of forward errors, of each solver and driver. Of seeds for which doubles
         can tell the rank of the exact solution, unless there are none.
+    everywhere : dict of lists
+        The same of all seeds, with every driver at both cut-offs.
     clear : list
-        Whether that is so, for each seed.
+        Whether doubles can tell the rank, for each seed.
     backward : list
         Backward errors of all our solvers, in n eps.
     explained : list
@@ -48,6 +52,7 @@ class Measured:
     """
 
     forward: dict[str, list[float]] = field(default_factory=dict)
+    everywhere: dict[str, list[float]] = field(default_factory=dict)
     clear: list[bool] = field(default_factory=list)
     backward: list[float] = field(default_factory=list)
     explained: list[float] = field(default_factory=list)
@@ -67,9 +72,14 @@ class Measured:
         """Return by how many digits a solver is behind the best driver."""
         return self.median(solver) - self.median(self.best)
 
+    def behind_everywhere(self) -> float:
+        """Return by how many digits auto is behind the best driver over all seeds."""
+        medians = {name: float(np.median(each)) for name, each in self.everywhere.items()}
+        return medians["auto"] - min(medians[name] for name in medians if name not in OURS)
+
     def add(self, name: str, error: float) -> None:
         """Add the forward error of one seed."""
-        self.forward.setdefault(name, []).append(error)
+        self.everywhere.setdefault(name, []).append(error)
 
 
 def measure(family: Family, seeds: Iterable[int]) -> Measured:
@@ -80,15 +90,23 @@ def measure(family: Family, seeds: Iterable[int]) -> Measured:
         rank = right_rank(instance)
         clear = rank == instance.rank
         measured.clear.append(clear)
-        for name, x in _by_drivers(instance, clear).items():
+        for name, x in _by_drivers(instance).items():
             measured.add(name, forward_error(x, instance.exact))
         condition = problem_condition(instance) if clear else None
         for solver in OURS:
             _add_ours(measured, instance, solver, rank, condition)
-    if any(measured.clear):
-        for errors in measured.forward.values():
-            errors[:] = [each for each, kept in zip(errors, measured.clear, strict=True) if kept]
+    measured.forward = _comparable(measured)
     return measured
+
+
+def _comparable(measured: Measured) -> dict[str, list[float]]:
+    """Return errors of seeds with a clear rank or, if there are none, of all at our cut-off."""
+    if not any(measured.clear):
+        return {name: e for name, e in measured.everywhere.items() if not name.endswith(AT_EPS)}
+    return {
+        name: [error for error, clear in zip(errors, measured.clear, strict=True) if clear]
+        for name, errors in measured.everywhere.items()
+    }
 
 
 def _add_ours(
@@ -114,14 +132,13 @@ def quiet_lstsq(A: Array, b: Array, **options: Any) -> Solution:
         return lstsq(A, b, **options)
 
 
-def _by_drivers(instance: Instance, clear: bool) -> dict[str, Array]:
-    """Return solutions at our cut-off and, where that is not what they differ by, at SciPy's."""
+def _by_drivers(instance: Instance) -> dict[str, Array]:
+    """Return solutions at our cut-off and at SciPy's."""
     A, b = instance.matrix, instance.b
-    ours = EPS * A.shape[1]
     return {
-        name: lapack_lstsq(A, b, cond=cond, lapack_driver=driver)[0]
+        driver + at: lapack_lstsq(A, b, cond=cond, lapack_driver=driver)[0]
         for driver in DRIVERS
-        for name, cond in ((driver, ours), (f"{driver} at eps", EPS if clear else ours))
+        for at, cond in (("", EPS * A.shape[1]), (AT_EPS, EPS))
     }
 
 
