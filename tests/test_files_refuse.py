@@ -595,3 +595,18 @@ def test_a_network_for_a_device_that_is_not_here_is_read(tmp_path):
     net = KARClassifier((2,), random_state=0).fit(kept.X, kept.LABELS).set_params(device="cuda:77")
     save(net, tmp_path / "net")
     assert load(tmp_path / "net").device == "cuda:77"
+
+
+@pytest.mark.parametrize("n_rows", [2, 3, 5])
+def test_shapes_that_fit_some_number_of_rows_are_refused_or_not_felt(n_rows, tmp_path):
+    """The view's edges, say, one row of them for each row that is asked about."""
+    contents = parts(kept.path("cv").read_bytes())
+    vectors = [name for name in contents if contents[name].startswith(saved(np.zeros(3))[:80])]
+    refusals = 0
+    for name in vectors:
+        tiled = np.tile(np.frombuffer(contents[name][-24:]), (n_rows, 1))
+        again = loaded(tmp_path / "net", packed({**contents, name: saved(tiled)}))
+        refusals += again is None
+        if again is not None:
+            assert len(again.predict(kept.ROWS)) == len(kept.ROWS)
+    assert refusals

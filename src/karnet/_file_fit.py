@@ -22,8 +22,8 @@ from ._file_check import RefusedError
 
 __all__ = ["check_fitted"]
 
-# Rows that a network is asked about, and layers that it has at most.
-N_ROWS, DEEPEST = 3, 10_000
+# Numbers of rows that a network is asked about, and layers that it has at most.
+ASKED, DEEPEST = (2, 3), 10_000
 # What transformers keep for each feature, and in how many dimensions, features last.
 PER_FEATURE = {
     **dict.fromkeys(("mean_", "scale_", "var_", "center_", "min_", "data_min_", "data_max_"), 1),
@@ -104,19 +104,23 @@ def _check_answers(net: Any, n_features: int, q: int) -> None:
     trial = object.__new__(type(net))
     vars(trial).update(vars(net), device=None)
     vars(trial).pop("feature_names_in_", None)
-    rows = np.zeros((N_ROWS, n_features))
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        answers = [trial.predict(rows)]
-        if hasattr(trial, "classes_"):
-            columns = 2 if q == 1 else q
-            _expect(trial.classes_.shape == (columns,))
-            answers += [trial.decision_function(rows), trial.predict_proba(rows)]
-            _expect(answers[-1].shape == (N_ROWS, columns))
-        if hasattr(trial, "predict_interval"):
-            answers.append(trial.predict_interval(rows))
-    _expect(all(len(each) == N_ROWS for each in answers))
-    numbers = answers[1:] if hasattr(trial, "classes_") else answers
+        # What fits some number of rows by chance does not fit another.
+        for n_rows in ASKED:
+            _check_some(trial, np.zeros((n_rows, n_features)), 2 if q == 1 else q)
+
+
+def _check_some(net: Any, rows: NDArray[Any], n_classes: int) -> None:
+    answers = [net.predict(rows)]
+    if hasattr(net, "classes_"):
+        _expect(net.classes_.shape == (n_classes,))
+        answers += [net.decision_function(rows), net.predict_proba(rows)]
+        _expect(answers[-1].shape == (len(rows), n_classes))
+    if hasattr(net, "predict_interval"):
+        answers.append(net.predict_interval(rows))
+    _expect(all(len(each) == len(rows) for each in answers))
+    numbers = answers[1:] if hasattr(net, "classes_") else answers
     _expect(all(each.dtype.kind == "f" and np.isfinite(each).all() for each in numbers))
 
 
