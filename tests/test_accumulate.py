@@ -324,3 +324,13 @@ def test_what_is_wrong_is_said_in_one_sentence(make, message):
 def test_only_accumulators_merge():
     with pytest.raises(TypeError, match="an Accumulator merges with another one"):
         Accumulator(1, 1).merge(3)
+
+
+def test_a_problem_without_columns_and_bias_is_solved():
+    empty = Accumulator(0, 1, bias=False, alpha=1.0).add(np.ones((3, 0)), np.ones(3))
+    assert empty.merge(empty).solve().coef.shape == (0, 1)
+
+
+def test_rows_too_large_to_be_summed_are_refused():
+    with pytest.raises(ValueError, match=r"too large to be summed|overflows"):
+        Accumulator(2, 1, alpha=1.0).add(np.full((1, 2), 1e308), [1.0]).solve()

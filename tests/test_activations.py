@@ -145,3 +145,22 @@ def test_theorem_1_takes_a_function_without_inverse_through_exp():
     assert output.derivative is not None
     np.testing.assert_allclose(output.derivative(np.array([4.0])), 0.25)
     assert pickle.loads(pickle.dumps(output)) == output
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        ({"name": 3}, "name of an activation must be text"),
+        ({"forward": None}, "forward=None of activation 'own' must be a function"),
+        ({"inverse": 0.5}, "inverse=0.5 of activation 'own' must be a function"),
+        ({"derivative": "x"}, "derivative='x' of activation 'own' must be a function"),
+        ({"domain": (1.0, 0.0)}, "domain=.* must be two numbers, the lower one first"),
+        ({"codomain": 3}, "codomain=3 .* must be two numbers"),
+        ({"margin": None}, "margin=None .* must be a number"),
+        ({"margin": -1.0}, "margin=-1.0 .* not negative"),
+    ],
+    ids=str,
+)
+def test_an_activation_of_wrong_parts_is_refused(parts, message):
+    with pytest.raises(ValueError, match=message):
+        Activation(**{"name": "own", "forward": np.tanh} | parts)

@@ -463,3 +463,52 @@ def test_a_pass_reads_what_is_needed_once(tmp_path):
     counted = Blocks(lambda: n_read.append(1) or iter(blocks), blocks.names)
     Scan.through(LocalPasses(counted, counted.names), None)
     assert n_read == [1]
+
+
+@pytest.mark.parametrize("kind", ["bsr", "coo", "csc", "dia", "dok", "lil"])
+def test_sparse_matrices_of_every_kind_are_read(kind):
+    from scipy import sparse
+
+    X = sparse.random_array((20, 3), density=0.5, rng=np.random.default_rng(0))
+    y = np.arange(20.0)
+    net = KARRegressor((3,), hidden="random", random_state=0)
+    wanted = net.fit(X.tocsr(), y).predict(X.tocsr())
+    odd = X.asformat(kind)
+    for blocks in (Blocks.from_arrays(odd, y), [(odd, y)]):
+        np.testing.assert_allclose(net.fit_blocks(blocks).predict(X.tocsr()), wanted, atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        (3.0, "X of block 0 must be an array with a row for each sample, but is a float"),
+        ((row for row in [[1.0]]), "but is a generator"),
+        ([[1.0], [1.0, 2.0]], "X of block 0 must have rows of equal length"),
+    ],
+    ids=["a number", "a generator", "ragged"],
+)
+def test_blocks_that_are_no_rows_are_refused(X, message):
+    with pytest.raises(ValueError, match=message):
+        KARRegressor((3,)).fit_blocks([(X, [1.0, 2.0])])
+    if isinstance(X, list):
+        with pytest.raises(ValueError, match="X must have rows of equal length"):
+            Blocks.from_arrays(X, [1.0, 2.0])
+
+
+def test_an_arrow_file_whose_words_lie_elsewhere_is_refused(tmp_path):
+    table = pa.table({"a": [1.0, 2.0, 3.0], "b": ["one", "two", "three"]})
+    path = tmp_path / "rows.arrow"
+    with ipc.new_file(path, table.schema) as writer:
+        writer.write_table(table)
+    right, far = np.array([[0, 3, 6, 11], [0, 2**30, 2**30 + 3, 2**30 + 8]], np.int32)
+    path.write_bytes(path.read_bytes().replace(right.tobytes(), far.tobytes()))
+    with pytest.raises(ValueError, match="cannot be read as Arrow"):
+        KARClassifier((2,)).fit_blocks(Blocks.from_arrow(path, "b"))
+
+
+def test_names_that_are_no_text_are_refused(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_bytes(b"\xa9,b\n1,2\n")
+    with pytest.raises(ValueError, match="cannot be read as CSV") as error:
+        Blocks.from_csv(path, "b")
+    assert type(error.value) is ValueError

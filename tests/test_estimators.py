@@ -393,3 +393,45 @@ def test_a_pulled_back_regressor_sees_hardly_more_than_one_score_per_output():
     net = KARRegressor((50,), random_state=0).fit(MinMaxScaler().fit_transform(X), y)
     largest, second, *_ = np.linalg.svd(net.coefs_[0], compute_uv=False)
     assert 0 < second < 1e-2 * largest
+
+
+# Numbers as large and as small as there are
+
+LARGEST = np.finfo(np.float64).max
+
+
+@pytest.mark.parametrize("sizes", [(), (4,), (4, 3)])
+@pytest.mark.parametrize("activation", ["logit", "identity", "softplus", "leaky_relu", "asinh"])
+@pytest.mark.parametrize("estimator", [KARClassifier, KARRegressor])
+def test_answers_to_the_largest_numbers_are_finite(estimator, activation, sizes):
+    net = estimator(sizes, activation=activation, hidden="random", random_state=0)
+    net.fit(IRIS_X, IRIS_Y)
+    far = np.array([[1, 1, 1, 1], [1, -1, 1, -1], [1, 0, 0, 1e-300]]) * LARGEST
+    methods = ["predict"] + ["decision_function", "predict_proba"] * (estimator is KARClassifier)
+    for method in methods:
+        assert np.isfinite(getattr(net, method)(far)).all()
+        narrow = np.clip(far, -3e38, 3e38).astype(np.float32)
+        assert np.isfinite(getattr(net, method)(narrow)).all()
+
+
+def test_products_that_overflow_on_the_way_are_right_in_the_end():
+    """Of a linear network, what overflows and comes back is the difference of both parts."""
+    net = KARRegressor((), output_activation="identity").fit(np.eye(2), [3.0, -3.0])
+    far = np.array([[1e308, 1e308], [1.2e308, 1.1e308]])
+    np.testing.assert_allclose(net.predict(far), [0.0, 0.3e308], rtol=1e-9, atol=1e295)
+    assert net.predict([[LARGEST, -LARGEST]])[0] == LARGEST
+
+
+def test_answers_beyond_single_precision_are_its_largest_number():
+    X = np.linspace(0.0, 1.0, 10, dtype=np.float32)[:, None]
+    net = KARRegressor((), output_activation="identity").fit(X, 1e100 * X[:, 0].astype(float))
+    assert net.predict(X[-1:])[0] == np.finfo(np.float32).max
+
+
+@pytest.mark.parametrize("hidden", ["pullback", "random", "metric"])
+@pytest.mark.parametrize("estimator", [KARClassifier, KARRegressor])
+def test_inputs_of_all_magnitudes_are_learned(estimator, hidden):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((12, 3)) * 10.0 ** rng.uniform(-300, 300, (12, 3))
+    net = estimator((4,), hidden=hidden, activation="tanh", alpha=1e-3, random_state=0)
+    assert np.isfinite(net.fit(X, np.arange(12) % 3).predict(X)).all()

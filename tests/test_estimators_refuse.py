@@ -205,3 +205,88 @@ def test_prediction_checks_its_input_too():
         net.predict(np.full((1, 4), np.nan))
     with pytest.raises(ValueError, match="3 features"):
         net.predict(IRIS_X[:, :3])
+
+
+# What was found by chance
+
+ENDLESS = np.array([[1, 10**400], [2, 3], [4, 5]], dtype=object)
+
+
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        (ENDLESS, r"column 1 \(counted from 0\) does not"),
+        ([[1.0], [1.0, 2.0], [3.0]], "rows of equal length"),
+        (pd.DataFrame(np.ones((3, 2)), columns=["a", "a"]), "several columns of one name"),
+    ],
+    ids=["endless integers", "ragged", "one name"],
+)
+@pytest.mark.parametrize("estimator", [KARClassifier, KARRegressor])
+def test_rows_that_are_no_numbers_of_float64_are_refused(estimator, X, message):
+    with pytest.raises(ValueError, match=message) as error:
+        estimator((2,)).fit(X, [0, 1, 0])
+    assert type(error.value) is ValueError
+
+
+def test_targets_and_weights_that_are_no_numbers_of_float64_are_refused():
+    X, endless = np.ones((3, 2)), np.array([10**400, 1, 2], dtype=object)
+    with pytest.raises(ValueError, match="y must hold real numbers"):
+        KARRegressor((2,)).fit(X, endless)
+    with pytest.raises(ValueError, match="sample_weight must hold real numbers"):
+        KARRegressor((2,)).fit(X, [0, 1, 2], sample_weight=endless)
+    with pytest.raises(ValueError, match=r"must not exceed 1e\+20"):
+        KARRegressor((2,)).fit(X, [0, 1, 2], sample_weight=[1e300, 1.0, 1.0])
+
+
+def test_labels_of_any_kind_are_learned_or_refused_in_one_sentence():
+    X = np.arange(8.0).reshape(4, 2)
+    lists = np.empty(4, dtype=object)
+    lists[:] = [[1], [2, 3], np.ones(2), "a"]
+    with pytest.raises(ValueError, match="labels that cannot be sorted"):
+        KARClassifier((2,)).fit(X, lists)
+    with pytest.raises(ValueError, match="y must hold one label per row"):
+        KARClassifier((2,)).fit(X, pd.DataFrame({"a": [1, 2, 1, 2], "b": 0}))
+    words = np.array(["b", "a", "b", "a"], dtype=np.dtypes.StringDType())
+    for learn in (lambda net: net.fit(X, words), lambda net: net.fit_blocks([(X, words)])):
+        net = learn(KARClassifier((2,), hidden="random", random_state=0))
+        assert net.classes_.tolist() == ["a", "b"]
+
+
+@pytest.mark.parametrize("estimator", [KARClassifier, KARRegressor])
+def test_score_refuses_what_fit_would(estimator):
+    net = estimator((3,), random_state=0).fit(IRIS_X, IRIS_Y)
+    with pytest.raises(ValueError, match="must have as many rows as X, 150"):
+        net.score(IRIS_X, IRIS_Y[1:])
+    with pytest.raises(ValueError, match="sample_weight must hold real numbers"):
+        net.score(IRIS_X, IRIS_Y, sample_weight=sparse.csr_array(np.ones((1, 150))))
+    with pytest.raises(ValueError, match="y holds NaN or infinity"):
+        net.score(IRIS_X, np.full(150, np.inf))
+
+
+def test_layers_beyond_memory_are_refused_in_one_sentence():
+    with pytest.raises(MemoryError, match=r"\(1000000000000,\) takes more memory than there is"):
+        KARClassifier((10**12,), hidden="random").fit(IRIS_X, IRIS_Y)
+    with pytest.raises(ValueError, match=r"up to 2\*\*48"):
+        KARClassifier((10**30,)).fit(IRIS_X, IRIS_Y)
+
+
+@pytest.mark.parametrize("name", ["alpha", "hidden", "hidden_layer_sizes", "activation", "solver"])
+@pytest.mark.parametrize("value", [np.ones((2, 2, 2)), 10**5000, ["x"] * 1000], ids=range(3))
+def test_parameters_of_any_text_are_shown_in_one_line(name, value):
+    with pytest.raises(ValueError, match=f"{name}=") as error:
+        KARClassifier(**{name: value}).fit(IRIS_X, IRIS_Y)
+    assert "\n" not in str(error.value)
+    assert len(str(error.value)) < 600
+
+
+def test_times_are_not_compared_with_other_classes():
+    times = np.arange(150).astype("M8[D]")
+    net = KARClassifier((3,), random_state=0).fit(IRIS_X, IRIS_Y)
+    with pytest.raises(ValueError, match=r"y holds datetime64\[D\], but the classes"):
+        net.score(IRIS_X, times)
+    assert 0.0 <= net.fit(IRIS_X, times[IRIS_Y]).score(IRIS_X, times[IRIS_Y]) <= 1.0
+
+
+def test_a_score_of_answers_far_off_is_minus_infinity():
+    net = KARRegressor((), output_activation="identity").fit(IRIS_X, IRIS_Y)
+    assert net.score(IRIS_X * 1e305, IRIS_Y) == -np.inf

@@ -422,3 +422,29 @@ def test_without_skl2onnx_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "skl2onnx", None)
     with pytest.raises(ImportError, match=r"pip install 'karnet\[onnx\]'"):
         to_onnx(learned("two classes"))
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (3.0, "two dimensions and 3 features"),
+        (X[:, 0], "two dimensions and 3 features"),
+        (np.hstack([X, X]), r"but its shape is \(40, 6\)"),
+        ([[1.0], [1.0, 2.0]], "rows of equal length"),
+        (pd.DataFrame(X, columns=["a", "a", "b"]), "columns of different names"),
+        (pd.DataFrame(X, columns=["a", "", "b"]), "none of them empty"),
+        (pd.DataFrame(X[:, :2], columns=["a", "b"]), "has 2 columns, but the estimator expects 3"),
+    ],
+    ids=range(7),
+)
+def test_rows_that_are_no_inputs_are_refused(rows, message):
+    net = KARRegressor((3,), random_state=0).fit(X, X[:, 0])
+    with pytest.raises(ValueError, match=message):
+        to_onnx(net, rows)
+
+
+@pytest.mark.parametrize("opset", ["18", 18.0, [18], np.array([18, 18])], ids=str)
+def test_versions_that_are_none_are_refused(opset):
+    net = KARRegressor((3,), random_state=0).fit(X, X[:, 0])
+    with pytest.raises(ValueError, match="must lie between 15 and"):
+        to_onnx(net, opset=opset)

@@ -489,3 +489,124 @@ def test_changed_trees_are_refused_or_read(tmp_path_factory, place, value):
     inner[place[-1]] = value
     data = packed({**contents, "schema.json": json.dumps(tree)})
     loaded(tmp_path_factory.getbasetemp() / "tree.karnet", data)
+
+
+# Parts that do not fit together
+
+
+@pytest.mark.parametrize("kind", ["classifier", "regressor", "cv"])
+@pytest.mark.parametrize("shape", [(), (0,), (7,), (7, 5), (3, 3, 3)], ids=str)
+def test_arrays_of_other_shapes_are_refused_or_not_felt(kind, shape, tmp_path):
+    contents = parts(kept.path(kind).read_bytes())
+    path, refusals = tmp_path / "net", 0
+    for name in contents:
+        if name.endswith(".npy"):
+            again = loaded(path, packed({**contents, name: saved(np.zeros(shape))}))
+            refusals += again is None
+            if again is not None:
+                assert len(again.predict(kept.ROWS)) == len(kept.ROWS)
+    assert refusals >= 3
+
+
+def test_numbers_that_ask_for_memory_are_refused(refused):
+    def many(tree):
+        attribute(tree, "n_features_in_").update(
+            __loader__="JsonNode", __module__="builtins", __class__="str", content="1000000000000"
+        )
+
+    refused(with_tree(many), "do not fit together")
+
+
+def test_classes_that_are_too_few_are_refused(refused):
+    contents = parts()
+    places = {name for name in contents if name.endswith(".npy")}
+    labels = next(name for name in places if b"U6" in contents[name])
+    refused(packed({**contents, labels: saved(np.array(["low", "top"]))}), "do not fit together")
+
+
+def transformed(step, change, path):
+    """Return the file of a pipeline whose first step was changed after it was fitted."""
+    from sklearn.pipeline import make_pipeline
+
+    rows = np.array([["a"], ["b"], ["c"]] * 4)
+    rows = rows if type(step).__name__ == "OneHotEncoder" else rows[:, 0]
+    net = make_pipeline(step, KARClassifier((2,))).fit(rows, [0, 1, 1] * 4)
+    change(net[0])
+    save(net, path)
+    return path.read_bytes()
+
+
+def test_categories_beyond_the_columns_of_an_encoder_are_refused(refused, tmp_path):
+    """Compiled code would write there."""
+    from sklearn.preprocessing import OneHotEncoder
+
+    def change(encoder):
+        encoder._n_features_outs = [1]
+
+    refused(
+        transformed(OneHotEncoder(), change, tmp_path / "net.karnet"), "OneHotEncoder do not fit"
+    )
+
+    def remap(encoder):
+        encoder._default_to_infrequent_mappings = [np.array([10**6, 0, 0])]
+
+    step = OneHotEncoder(min_frequency=5)
+    refused(transformed(step, remap, tmp_path / "net.karnet"), "OneHotEncoder do not fit")
+
+
+def test_words_beyond_the_columns_of_a_vocabulary_are_refused(refused, tmp_path):
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    def change(vectorizer):
+        vectorizer.vocabulary_ = dict.fromkeys(vectorizer.vocabulary_, 10**6)
+
+    step = TfidfVectorizer(analyzer="char")
+    refused(transformed(step, change, tmp_path / "net.karnet"), "TfidfVectorizer do not fit")
+
+
+def test_statistics_of_other_features_are_refused(refused, tmp_path):
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    net = make_pipeline(StandardScaler(), KARClassifier((2,))).fit(kept.X, kept.LABELS)
+    net[0].mean_ = np.zeros(7)
+    save(net, tmp_path / "net.karnet")
+    refused((tmp_path / "net.karnet").read_bytes(), "StandardScaler do not fit together")
+
+
+def test_encoders_of_all_settings_fit_together(tmp_path):
+    from itertools import product
+
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OneHotEncoder
+
+    rows = np.array([["a", "x"], ["b", "y"], ["c", "x"], ["a", "z"]] * 3)
+    for drop, least, unknown in product(
+        [None, "first", "if_binary"], [None, 4], ["error", "ignore"]
+    ):
+        step = OneHotEncoder(drop=drop, min_frequency=least, handle_unknown=unknown)
+        net = make_pipeline(step, KARClassifier((2,), random_state=0)).fit(rows, [0, 1, 1, 0] * 3)
+        save(net, tmp_path / "net")
+        again = load(tmp_path / "net")
+        np.testing.assert_array_equal(again.predict_proba(rows), net.predict_proba(rows))
+
+
+def test_a_network_for_a_device_that_is_not_here_is_read(tmp_path):
+    net = KARClassifier((2,), random_state=0).fit(kept.X, kept.LABELS).set_params(device="cuda:77")
+    save(net, tmp_path / "net")
+    assert load(tmp_path / "net").device == "cuda:77"
+
+
+@pytest.mark.parametrize("n_rows", [2, 3, 5])
+def test_shapes_that_fit_some_number_of_rows_are_refused_or_not_felt(n_rows, tmp_path):
+    """The view's edges, say, one row of them for each row that is asked about."""
+    contents = parts(kept.path("cv").read_bytes())
+    vectors = [name for name in contents if contents[name].startswith(saved(np.zeros(3))[:80])]
+    refusals = 0
+    for name in vectors:
+        tiled = np.tile(np.frombuffer(contents[name][-24:]), (n_rows, 1))
+        again = loaded(tmp_path / "net", packed({**contents, name: saved(tiled)}))
+        refusals += again is None
+        if again is not None:
+            assert len(again.predict(kept.ROWS)) == len(kept.ROWS)
+    assert refusals

@@ -16,6 +16,7 @@ SOURCE = Path(karnet.__file__).parent
 # From the ground floor up: a room may use only rooms that stand before it.
 FLOORS = [
     "_extras",
+    "_words",
     "_whole",
     "pages",
     "_array",
@@ -32,6 +33,7 @@ FLOORS = [
     "_statistics",
     "_dense",
     "_problem",
+    "_minimum_norm",
     "_solvers",
     "_lstsq",
     "_forms",
@@ -55,6 +57,7 @@ FLOORS = [
     "_metric",
     "_infinite",
     "_validation",
+    "_parameters",
     "_scan",
     "_dask",
     "_elsewhere",
@@ -72,6 +75,7 @@ FLOORS = [
     "_file_names",
     "_file_tree",
     "_file_check",
+    "_file_fit",
     "files",
     "_onnx_graph",
     "_onnx_functions",
@@ -84,6 +88,7 @@ FLOORS = [
 ]
 KNOW_SCIKIT_LEARN_S_BASE = {
     "_validation.py",
+    "_parameters.py",
     "_elsewhere.py",
     "_base.py",
     "_html.py",
@@ -91,6 +96,7 @@ KNOW_SCIKIT_LEARN_S_BASE = {
     "_updates.py",
     "estimators.py",
     "selection.py",
+    "_file_fit.py",
     "baseline.py",
 }
 # joblib and threadpoolctl come with scikit-learn.

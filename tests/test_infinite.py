@@ -278,3 +278,13 @@ def test_what_cannot_be_infinitely_wide_is_refused_in_one_sentence(parameters, m
         net.fit(IRIS_X, IRIS_Y)
     assert "\n" not in str(error.value)
     assert not hasattr(net, "dual_coef_")
+
+
+@pytest.mark.parametrize("kind", [WIDE, COSINE, LAPLACE], ids=["relu", "cos", "cauchy"])
+@pytest.mark.parametrize("direct_links", [False, True])
+def test_the_largest_inputs_have_finite_answers(kind, direct_links):
+    net = KARRegressor(**kind, direct_links=direct_links, alpha=0.1).fit(IRIS_X, IRIS_Y)
+    far = np.array([[1, 1, 1, 1], [1, -1, 1, -1]]) * np.finfo(float).max
+    assert np.isfinite(net.predict(far)).all()
+    if not direct_links:
+        assert np.isfinite(net.fit(IRIS_X * 1e300, IRIS_Y).predict(IRIS_X * 1e300)).all()

@@ -385,3 +385,17 @@ def test_doubt_bounds_the_price_of_a_mistake():
     assert log_loss(codes, certain, 1e-3) == pytest.approx(1000.0)
     assert log_loss(codes, certain, 1e-3, doubt=0.01) == pytest.approx(-np.log(0.005))
     assert log_loss(codes, certain, doubt=0.0) == log_loss(codes, certain)
+
+
+@pytest.mark.parametrize("place", ["A", "B", "weight"])
+def test_values_too_large_to_be_squared_are_refused(place):
+    parts = {"A": np.ones((3, 2)), "B": np.ones((3, 1)), "weight": np.ones(3)}
+    parts[place] = parts[place] * 1e200
+    with pytest.raises(ValueError, match=f"{place} holds values too large to be squared"):
+        RidgePath.of(**parts)
+
+
+def test_values_whose_squares_vanish_count_as_zeros():
+    path = RidgePath.of(np.eye(3) * 1e-200, np.ones((3, 1)))
+    assert np.isfinite(path.coef(0.0)).all()
+    assert np.isfinite(path.loo(0.0)).all()

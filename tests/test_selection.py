@@ -238,3 +238,38 @@ def test_an_interval_needs_a_probability():
     net = KARRegressorCV(random_state=0).fit(*table(20, 2))
     with pytest.raises(ValueError, match=r"coverage=1\.5 must lie between 0 and 1"):
         net.predict_interval(table(3, 2)[0], coverage=1.5)
+
+
+@pytest.mark.parametrize("kind", [KARClassifierCV, KARRegressorCV])
+def test_numbers_and_weights_of_all_magnitudes_are_learned(kind):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((20, 3)) * 10.0 ** rng.uniform(-300, 308, 3)
+    weight = 10.0 ** rng.uniform(-200, 19, 20)
+    net = kind(n_estimators=2, random_state=0).fit(X, np.arange(20) % 2, weight)
+    for rows in (X, X[:, ::-1], np.full((1, 3), np.finfo(float).max)):
+        assert np.isfinite(net.predict(rows)).all()
+
+
+def test_light_weights_are_as_good_as_heavy_ones():
+    X, y = load_diabetes(return_X_y=True)
+    net = KARRegressorCV(n_estimators=1, random_state=0)
+    light, plain = (clone(net).fit(X[:40], y[:40], np.full(40, w)) for w in (1e-200, 0.5))
+    np.testing.assert_allclose(light.predict(X[:5]), plain.predict(X[:5]), rtol=1e-8)
+
+
+@pytest.mark.parametrize(
+    "cv", [(0,), [], "x", np.array(2.5), [([0], [99])], [([0], [0.5])]], ids=str
+)
+def test_splits_that_are_none_are_refused_in_one_sentence(cv):
+    X, y = load_iris(return_X_y=True)
+    with pytest.raises(ValueError, match="cv=") as error:
+        KARClassifierCV(cv=cv).fit(X[::5], y[::5])
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("coverage", [None, "0.9", 1.0, True, np.ones(2), 1j], ids=str)
+def test_a_coverage_that_is_none_is_refused(coverage):
+    X, y = load_diabetes(return_X_y=True)
+    net = KARRegressorCV(n_estimators=1, random_state=0).fit(X[:20], y[:20])
+    with pytest.raises(ValueError, match="must lie between 0 and 1"):
+        net.predict_interval(X[:2], coverage=coverage)

@@ -580,3 +580,59 @@ def test_text_beyond_memory_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(_read, "memory", lambda: 16.0)
     with pytest.raises(ValueError, match="save it as Parquet"):
         read_table(written(tmp_path / "t.csv", "a,b\n1,2\n"))
+
+
+# What was found by chance
+
+
+def test_an_arrow_file_whose_cells_lie_elsewhere_is_refused(tmp_path):
+    table = pa.table({"a": ["one", "two", "three"], "b": [1, 2, 3]})
+    right, far = np.array([[0, 3, 6, 11], [0, 2**30, 2**30 + 3, 2**30 + 8]], np.int32)
+    for opened in (ipc.new_file, ipc.new_stream):
+        path = tmp_path / "rows"
+        with opened(path, table.schema) as writer:
+            writer.write_table(table)
+        path.write_bytes(path.read_bytes().replace(right.tobytes(), far.tobytes()))
+        with pytest.raises(ValueError, match="rows is damaged or cannot be read"):
+            read_table(path)
+
+
+def test_text_takes_memory_for_what_is_there_alone(tmp_path):
+    import tracemalloc
+
+    path = tmp_path / "rows.csv"
+    path.write_text("a,b\n1,2\n")
+    tracemalloc.start()
+    try:
+        read_table(path)
+        assert tracemalloc.get_traced_memory()[1] < 2**26
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32"])
+def test_wide_encodings_are_read_and_said(encoding, tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_bytes("a,b\n1,ü\n".encode(encoding))
+    table = read_table(path)
+    assert table.columns.to_pydict() == {"a": ["1"], "b": ["ü"]}
+    assert encoding.upper() in table.notes[0]
+
+
+def test_a_table_of_row_numbers_alone_is_refused(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text("__index_level_0__\n0\n1\n")
+    with pytest.raises(ValueError, match="no column beside row numbers"):
+        read_table(path)
+    path.write_text("__index_level_0__,b\ninf,1\ninf,2\n")
+    with pytest.raises(ValueError, match="does not hold row numbers"):
+        read_table(path)
+
+
+def test_long_names_are_cut_in_sentences(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text("x" * 5000 + ",b\n1,1\n1,2\n")
+    table = read_table(path)
+    with pytest.raises(ValueError, match="has one value only") as error:
+        find_target(table, "x" * 5000)
+    assert len(str(error.value)) < 600

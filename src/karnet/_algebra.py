@@ -23,6 +23,8 @@ from ._array import (
 __all__ = [
     "add_to_diagonal",
     "affine",
+    "careful_affine",
+    "careful_product",
     "cholesky",
     "distances",
     "over_triangle",
@@ -42,6 +44,7 @@ FEW_ROWS = 2**12
 # Columns up to which distances are summed one column after the other on CUDA: torch has 256 threads
 # for each distance, which few columns leave idle.
 FEW_COLUMNS = 64
+LARGEST = float(np.finfo(np.float64).max)
 
 
 def add_to_diagonal(A: Any, value: float) -> Any:
@@ -62,6 +65,24 @@ def affine(A: Any, V: Any, w: Any) -> Any:
     Z = A @ V
     Z += w
     return Z
+
+
+def careful_affine(A: Any, V: Any, w: Any) -> Any:
+    """Return ``A V + w`` of NumPy's arrays as if no product could overflow; the ends are finite."""
+    ones = np.ones((len(A), 1))
+    return careful_product(np.hstack([A, ones]), np.vstack([V, w]))
+
+
+def careful_product(A: Any, B: Any) -> Any:
+    """Return ``A B`` of NumPy's arrays; what is beyond the largest number is that number."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        P = A @ B
+        if not np.isfinite(P).all():
+            # Powers of 2 that bring rows and columns to about 1, and back in the end.
+            rows = np.frexp(np.abs(A).max(axis=1, keepdims=True, initial=0.0))[1]
+            columns = np.frexp(np.abs(B).max(axis=0, keepdims=True, initial=0.0))[1]
+            P = np.ldexp(np.ldexp(A, -rows) @ np.ldexp(B, -columns), rows + columns)
+    return np.clip(P, -LARGEST, LARGEST)
 
 
 def slow_in_float64(x: Any) -> bool:

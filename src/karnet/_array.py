@@ -16,6 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from ._words import shown
+
 __all__ = [
     "as_type",
     "check_device",
@@ -145,6 +147,13 @@ def as_type(x: Any, dtype: Any) -> Any:
     return np.asarray(x, dtype=dtype) if is_host(x) else namespace(x).astype(x, dtype)
 
 
+def narrowed(x: Any, dtype: Any) -> Any:
+    """Return x with numbers of a type; what it cannot hold is the largest that it can."""
+    if is_host(x):
+        x = np.clip(x, np.finfo(dtype).min, np.finfo(dtype).max)
+    return as_type(x, dtype)
+
+
 def float64(x: Any) -> Any:
     """Return x in float64."""
     if isinstance(x, np.ndarray):
@@ -184,7 +193,6 @@ def _special(name: str, x: Any) -> Any:
 def _special_of(library: str, name: str) -> Callable[[Any], Any] | None:
     if library == "torch":
         torch = torch_itself()
-
         known = {
             "expit": torch.sigmoid,
             "log_expit": torch.nn.functional.logsigmoid,
@@ -314,7 +322,6 @@ def free_numbers(x: Any) -> int:
     """Return how many float64 numbers there is room for on the device of x."""
     if library(x) == "torch" and x.is_cuda:
         torch = torch_itself()
-
         kept = torch.cuda.memory_reserved(x.device) - torch.cuda.memory_allocated(x.device)
         return int(torch.cuda.mem_get_info(x.device)[0] + kept) // 8
     if library(x) == "cupy":
@@ -332,7 +339,6 @@ def is_out_of_memory(error: Exception) -> bool:
         return False
     if library(error) == "torch":
         torch = torch_itself()
-
         torch.cuda.empty_cache()
     return True
 
@@ -344,13 +350,15 @@ def check_device(device: Any) -> str | None:
     try:
         torch = torch_itself()
     except ImportError as error:
-        raise ImportError(f"device={device!r} needs torch: pip install 'karnet[gpu]'.") from error
+        raise ImportError(
+            f"device={shown(device)} needs torch: pip install 'karnet[gpu]'."
+        ) from error
     try:
         found = torch.zeros(1, dtype=torch.float64, device=device).device
     except (RuntimeError, AssertionError, TypeError, ValueError) as error:
         reason = str(error).strip().partition("\n")[0].rstrip(".")
         raise ValueError(
-            f"device={device!r} cannot be used here ({reason}): give None for this machine's "
+            f"device={shown(device)} cannot be used here ({reason}): give None for this machine's "
             "processors, or a device that torch can compute on in float64, like 'cuda'."
         ) from error
     return str(found)
@@ -362,7 +370,6 @@ def upload(x: Any, device: str) -> Any:
     Several threads may do so at a time, while others compute.
     """
     torch = torch_itself()
-
     here = torch.from_numpy(np.array(x, order="C") if device == "cpu" else _writeable(x))
     if not device.startswith("cuda"):
         return here.to(device)
@@ -382,7 +389,6 @@ def _writeable(x: NDArray[Any]) -> NDArray[Any]:
 
 def _copy_stream(device: str) -> Any:
     torch = torch_itself()
-
     streams = _STREAMS.__dict__
     if device not in streams:
         streams[device] = torch.cuda.Stream(device)

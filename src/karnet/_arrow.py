@@ -68,7 +68,8 @@ class Columns:
         inputs = others if self.inputs is None else self.inputs
         for name in (*inputs, *besides):
             if name not in names:
-                listed = ", ".join([*schema.names[:20], *["..."] * (len(names) > 20)])
+                first = [" ".join(each.split())[:50] for each in schema.names[:20]]
+                listed = ", ".join([*first, *["..."] * (len(names) > 20)])
                 raise ValueError(f"{path} has no column {name!r}: its columns are {listed}.")
             if names[name] > 1:
                 raise ValueError(f"{path} has several columns {name!r}: give each its own name.")
@@ -216,8 +217,8 @@ def _one_sentence(path: Path, kind: Kind) -> Iterator[None]:
     """Say what pyarrow says as one sentence, with the name of the file."""
     try:
         yield
-    except (pa.ArrowException, OSError) as error:
-        said = str(error).splitlines()[0].rstrip(".")[:200]
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        said = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")[:200]
         raise ValueError(f"{path} cannot be read as {kind.name} ({said}).") from error
 
 
@@ -261,6 +262,8 @@ class Arrow:
         # Arrow would copy the columns if told their names.
         file = _ArrowFile(path)
         for batch in file.batches():
+            # Cells are used where they lie, and a damaged file may say that they lie elsewhere.
+            batch.validate(full=True)
             for part in _parts(batch, n_rows):
                 yield part
                 file.forget()

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from . import _parameters as parameters
 from . import _validation as validation
 from ._array import check_device, is_foreign, like, on_host
 from ._device import on_device
@@ -23,6 +24,7 @@ from ._metric import learn_by_metric
 from ._rows import Rows, Table
 from ._stream import LocalPasses, Passes, Streamed
 from ._threads import one_thread_if_narrow
+from ._words import shown
 from .activations import Activation, Array, Function, resolve_activation, through_exp
 from .blocks import Blocks
 from .learner import Plan, Report, learn
@@ -92,18 +94,18 @@ class KARNetwork(ShowsLayers, BaseEstimator):
 
         Infinitely wide layers have no sizes: the plan has their kernel.
         """
-        depth = validation.infinite_depth(self.hidden_layer_sizes)
-        sizes = () if depth else validation.check_sizes(self.hidden_layer_sizes)
+        depth = parameters.infinite_depth(self.hidden_layer_sizes)
+        sizes = () if depth else parameters.check_sizes(self.hidden_layer_sizes)
         n_layers = depth or len(sizes)
         f = resolve_activation(self.activation)
         hidden = self._hidden(f, n_layers)
-        n_sweeps = validation.check_positive_integer("n_sweeps", self.n_sweeps)
+        n_sweeps = parameters.check_positive_integer("n_sweeps", self.n_sweeps)
         if n_sweeps > 1 and hidden != "pullback":
             raise ValueError(f"n_sweeps={n_sweeps} needs hidden='pullback': others solve once.")
         output, input_map = self._output_activation(f, default_output, n_layers > 0), None
         if not output.invertible:
             input_map, output = through_exp(output)
-        direct_links = validation.check_flag("direct_links", self.direct_links)
+        direct_links = parameters.check_flag("direct_links", self.direct_links)
         plan = Plan(
             activations=(f,) * n_layers + (output,),
             hidden=hidden,
@@ -111,8 +113,8 @@ class KARNetwork(ShowsLayers, BaseEstimator):
             solver=check_solver(self.solver),
             rcond=check_rcond(self.rcond),
             n_sweeps=n_sweeps,
-            n_rounds=validation.check_positive_integer("n_rounds", self.n_rounds),
-            fit_intercept=validation.check_flag("fit_intercept", self.fit_intercept),
+            n_rounds=parameters.check_positive_integer("n_rounds", self.n_rounds),
+            fit_intercept=parameters.check_flag("fit_intercept", self.fit_intercept),
             direct_links=direct_links,
             input_map=input_map,
             kernel=infinite_layers(f, depth, self.init, direct_links) if depth else None,
@@ -122,24 +124,24 @@ class KARNetwork(ShowsLayers, BaseEstimator):
     def _hidden(self, f: Activation, n_layers: int) -> str:
         """Return how hidden layers are learned, if their activation and number allow for it."""
         known = ("pullback", "random", "metric")
-        hidden = validation.check_one_of("hidden", self.hidden, known)
+        hidden = parameters.check_one_of("hidden", self.hidden, known)
         if self._infinite and hidden != "random":
             raise ValueError(
                 f"hidden={hidden!r} needs finite hidden_layer_sizes: infinitely wide layers have "
                 "no weights to learn, use hidden='random'."
             )
         if hidden == "metric":
-            validation.check_differentiable("activation", f)
+            parameters.check_differentiable("activation", f)
             if not n_layers:
                 raise ValueError("hidden='metric' needs a hidden layer: hidden_layer_sizes is ().")
         if hidden == "pullback" and n_layers:
-            validation.check_invertible("activation", f, "use hidden='random'")
+            parameters.check_invertible("activation", f, "use hidden='random'")
         return hidden
 
     @property
     def _infinite(self) -> bool:
         """Whether hidden layers are infinitely wide, so that there are no weights."""
-        return validation.infinite_depth(self.hidden_layer_sizes) > 0
+        return parameters.infinite_depth(self.hidden_layer_sizes) > 0
 
     def _output_activation(
         self, f: Activation, default: Activation | None, has_hidden: bool
@@ -151,7 +153,7 @@ class KARNetwork(ShowsLayers, BaseEstimator):
             return f if f.invertible or not has_hidden else resolve_activation("identity")
         output = resolve_activation(self.output_activation, "output_activation")
         if has_hidden:
-            validation.check_invertible("output_activation", output, "use 'identity'")
+            parameters.check_invertible("output_activation", output, "use 'identity'")
         return output
 
     def _draw(self, plan: Plan, sizes: tuple[int, ...], d: int, q: int) -> list[Layer]:
@@ -162,17 +164,23 @@ class KARNetwork(ShowsLayers, BaseEstimator):
             widths, activations = (*sizes, q), plan.activations[1:]
             biases[-1] = plan.fit_intercept
         shapes = [(widths[k] + bias, widths[k + 1]) for k, bias in enumerate(biases)]
-        weights = self._initial_weights(shapes, biases)
+        try:
+            weights = self._initial_weights(shapes, biases)
+        except (MemoryError, OverflowError) as error:
+            raise MemoryError(
+                f"hidden_layer_sizes={shown(self.hidden_layer_sizes)} takes more memory than there "
+                "is: give smaller layers."
+            ) from error
         return [
             Layer(W[1:], W[0], f) if bias else Layer(W, np.zeros(W.shape[1]), f)
             for W, bias, f in zip(weights, biases, activations, strict=True)
         ]
 
     def _initial_weights(self, shapes: list[tuple[int, int]], biases: list[bool]) -> list[Array]:
-        rng = validation.check_generator(self.random_state)
+        rng = parameters.check_generator(self.random_state)
         if not isinstance(self.init, str):
-            return validation.check_given_weights(self.init, shapes)
-        init = validation.check_one_of("init", self.init, ("normal", "uniform", "cauchy"))
+            return parameters.check_given_weights(self.init, shapes)
+        init = parameters.check_one_of("init", self.init, ("normal", "uniform", "cauchy"))
         if init == "normal":
             return [rng.standard_normal(shape) for shape in shapes]
         if init == "uniform":
@@ -219,7 +227,9 @@ class KARNetwork(ShowsLayers, BaseEstimator):
             self.__dict__.pop(name, None)
         rows = self._on_device(rows)
         widest = max(rows.n_features, *(max(layer.V.shape) for layer in drawn), 1)
-        with one_thread_if_narrow(len(rows), len(rows) if plan.kernel else widest):
+        # What overflows is not finite in the end, and refused there.
+        quiet = np.errstate(over="ignore", invalid="ignore")
+        with quiet, one_thread_if_narrow(len(rows), len(rows) if plan.kernel else widest):
             if plan.kernel is not None:
                 network, reports = learn_in_dual(rows, plan, Y)
             elif plan.hidden == "metric":

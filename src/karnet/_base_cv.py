@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, is_classifier
 from sklearn.model_selection import check_cv
 from sklearn.utils.validation import check_is_fitted
 
+from . import _parameters as parameters
 from . import _validation as validation
 from ._array import check_device
 from ._average import Average, Limits, learn_average
@@ -17,12 +18,18 @@ from ._html import ShowsLayers
 from ._members import Splits, Targets, mean_answer
 from ._rows import dense
 from ._threads import ONE_THREAD
+from ._words import shown
 from .activations import Array
 
 __all__ = ["KARNetworkCV"]
 
 # Ridges as shares of the mean eigenvalue of the hidden layer's products.
 RIDGES = np.logspace(-6, 2, 17)
+# Differences of larger inputs may overflow, and slopes over those of smaller ones.
+LARGEST, LEAST = 1e300, 1e-290
+# The least weight beside the largest, below which it would make no difference; and weights whose
+# squares may underflow.
+LEAST_WEIGHT, LIGHT = 1e-12, 1e-100
 
 
 class KARNetworkCV(ShowsLayers, BaseEstimator):
@@ -68,10 +75,10 @@ class KARNetworkCV(ShowsLayers, BaseEstimator):
     def _limits(self) -> Limits:
         seconds = np.inf
         if self.time_budget is not None:
-            seconds = validation.check_positive("time_budget", self.time_budget)
+            seconds = parameters.check_positive("time_budget", self.time_budget)
         return Limits(
-            validation.check_positive_integer("n_estimators", self.n_estimators),
-            validation.check_positive_integer("width", self.width),
+            parameters.check_positive_integer("n_estimators", self.n_estimators),
+            parameters.check_positive_integer("width", self.width),
             seconds,
         )
 
@@ -80,17 +87,33 @@ class KARNetworkCV(ShowsLayers, BaseEstimator):
             return RIDGES
         ridges = validation.as_real_array("alphas", self.alphas).ravel()
         if not len(ridges) or not (np.isfinite(ridges) & (ridges > 0.0)).all():
-            raise ValueError(f"alphas={self.alphas!r} must hold positive, finite numbers.")
+            raise ValueError(f"alphas={shown(self.alphas)} must hold positive, finite numbers.")
         return np.sort(ridges)
 
     def _splits(self, X: Array, y: NDArray[Any], kept: NDArray[np.bool_]) -> Splits:
         """Return the rows that are left out together, counted among those kept."""
         if self.cv is None:
             return None
-        splitter = check_cv(self.cv, y, classifier=is_classifier(self))
+        try:
+            splitter = check_cv(self.cv, y, classifier=is_classifier(self))
+            tests = [np.asarray(test) for _, test in splitter.split(X, y)]
+        except (AttributeError, IndexError, TypeError, ValueError) as error:
+            said = str(error).partition("\n")[0].rstrip(".")
+            raise ValueError(f"cv={shown(self.cv)} cannot split the rows: {said}.") from error
+        numbers = all(test.ndim == 1 and test.dtype.kind in "iu" for test in tests)
+        if not tests or not numbers or any((test >= len(y)).any() for test in tests):
+            raise ValueError(f"cv={shown(self.cv)} must leave out rows, named by their numbers.")
         place = np.cumsum(kept) - 1
-        tests = [np.asarray(test) for _, test in splitter.split(X, y)]
         return [place[test[kept[test]]] for test in tests if kept[test].any()]
+
+    @staticmethod
+    def _felt(weight: Array | None) -> Array | None:
+        """Return positive weights none of which is too small beside the others, or at all."""
+        if weight is None:
+            return None
+        most = weight.max()
+        weight = np.maximum(weight, LEAST_WEIGHT * most)
+        return weight / most if most < LIGHT else weight
 
     def _learn(
         self,
@@ -104,7 +127,7 @@ class KARNetworkCV(ShowsLayers, BaseEstimator):
         limits, ridges, device = self._limits(), self._ridges(), check_device(self.device)
         if len(X) < 2:
             raise ValueError(f"X must have at least two rows, but has {len(X)} (n_samples=1).")
-        rng = validation.check_generator(self.random_state)
+        rng = parameters.check_generator(self.random_state)
         weights = np.ones(len(X)) if weight is None else weight
         targets = Targets(Y, weights, ridges, splits)
         with ONE_THREAD():
@@ -116,9 +139,18 @@ class KARNetworkCV(ShowsLayers, BaseEstimator):
         self.feature_importances_ = average.importances(X, weights)
         return average
 
+    def _rows(self, X: Any, reset: bool) -> Array:
+        """Return checked inputs, the largest moved in and the least moved to zero."""
+        X = dense(validation.check_inputs(self, X, reset=reset))
+        sizes = np.abs(X)
+        vanishing = (sizes < LEAST) & (sizes > 0.0)
+        if vanishing.any():
+            X = np.where(vanishing, 0.0, X)
+        return np.clip(X, -LARGEST, LARGEST) if (sizes > LARGEST).any() else X
+
     def _answers(self, X: Any) -> Array:
         check_is_fitted(self)
-        return self._answers_to(dense(validation.check_inputs(self, X, reset=False)))
+        return self._answers_to(self._rows(X, reset=False))
 
     def _answers_to(self, X: Array) -> Array:
         with ONE_THREAD():

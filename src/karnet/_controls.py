@@ -36,8 +36,11 @@ def controlled(known: Known) -> Known:
     old, X = known.centre, controls(known.centre.n)
     # Exact, or it would look like a loss where columns hardly vary about large means.
     terms = [[*(old.A * x), *(old.low[: old.n] * x)] for x in X.T]
-    mean = [fsum(each) for each in terms]
-    low = [fsum([*each, -total]) for each, total in zip(terms, mean, strict=True)]
+    try:
+        mean = [fsum(each) for each in terms]
+        low = [fsum([*each, -total]) for each, total in zip(terms, mean, strict=True)]
+    except (OverflowError, ValueError) as error:
+        raise ValueError("rows hold values too large to be summed: scale the columns.") from error
     centre = Centre(old.weight, np.append(old.mean, mean), np.append(old.low, low), old.n)
     if isinstance(known, Gram):
         return Gram(centre, known.AA, np.hstack([known.AB, known.AA @ X]))

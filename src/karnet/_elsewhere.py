@@ -9,8 +9,10 @@ from typing import Any, Self, TypeVar, cast
 
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.utils.validation import _num_samples
 
 from . import _validation as validation
+from ._array import is_foreign
 from ._rows import read_only
 from ._statistics import Moments, Sum
 from ._stream import Passes
@@ -49,6 +51,7 @@ class Hits:
     """The weight of the rows whose class is answered, and that of all."""
 
     weights: Sum
+    checked = staticmethod(validation.check_labels)
 
     @classmethod
     def of(cls, estimator: Any, X: Any, y: Any, sample_weight: Any) -> Self:
@@ -76,6 +79,7 @@ class Deviations:
 
     about_means: Moments
     about_answers: Sum
+    checked = staticmethod(validation.check_real_targets)
 
     @classmethod
     def of(cls, estimator: Any, X: Any, y: Any, sample_weight: Any) -> Self:
@@ -130,10 +134,24 @@ class _Scored:
         float
         """
         if not validation.is_dask(X, y, sample_weight):
-            return float(super().score(X, y, sample_weight))  # type: ignore[misc]
+            n_rows = _num_samples(X)
+            if not is_foreign(y):
+                y = self._scored_by.checked(y, n_rows)
+                self._refuse_times(y)
+            sample_weight = validation.check_weight(sample_weight, n_rows)
+            # Squares of answers that are far off may overflow.
+            with np.errstate(over="ignore", invalid="ignore"):
+                found = float(super().score(X, y, sample_weight))  # type: ignore[misc]
+            return -np.inf if np.isnan(found) and n_rows > 1 else found
         from ._dask import over_blocks
 
         return float(over_blocks(self, self._scored_by.of, X, y, sample_weight).score)
+
+    def _refuse_times(self, y: Any) -> None:
+        """Raise an error if times are to be compared with classes that are none."""
+        known = getattr(getattr(self, "classes_", y), "dtype", y.dtype)
+        if y.dtype.kind in "mM" and getattr(known, "kind", "f") not in "mM":
+            raise ValueError(f"y holds {y.dtype}, but the classes that were learned are {known}.")
 
 
 class Classifies(_Scored, ClassifierMixin):

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from . import _algebra as algebra
 from . import _array as arrays
 from ._rows import Table, dense
 from .activations import ACTIVATIONS, Activation, Array
@@ -49,7 +50,7 @@ class InfiniteLayers:
     def __call__(self, X: Array, Z: Array) -> Array:
         """Return the products of the rows of X with those of Z."""
         K = KERNELS[self.kernel](X, Z, depth=self.depth)
-        return K + X @ Z.T if self.direct_links else K
+        return K + algebra.careful_product(X, Z.T) if self.direct_links else K
 
 
 @dataclass(frozen=True)

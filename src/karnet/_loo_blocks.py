@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _array as arrays
-from ._dense import EPS
+from ._dense import EPS, largest
+from ._ridge_factor import LARGEST
 from ._rows import Table
 from ._statistics import SHORT, Centre, Stack, Sum, Triangle
 from .loo import LIMIT, RidgePath, squared_error
@@ -107,7 +108,8 @@ def loo_squared_error(
     Returns
     -------
     float
-        Infinity for a single row, which leaves none to learn from.
+        Infinity for a single row, which leaves none to learn from, and for features too large to
+        be squared.
     """
     if len(seen) == 1 and seen.total <= 1.0:
         return float("inf")
@@ -116,6 +118,8 @@ def loo_squared_error(
         rows = seen.gathered()
         stack = rows.reduce(lambda A, y, _: Stack.of(A, right_hand_side(y), None, ones))
         weight = None if rows.weight is None else arrays.to_numpy(rows.weight)
+        if not max(largest(stack.A), largest(stack.B)) <= LARGEST:
+            return float("inf")
         path = RidgePath.of(stack.A, stack.B, weight, free)
         return squared_error(in_goals(path.B), in_goals(path.loo(alpha)), weight)
 
@@ -125,7 +129,10 @@ def loo_squared_error(
     triangle = seen.reduce(
         lambda A, y, w: Triangle.of(features(A), right_hand_side(y), w, free, True)
     )
-    fit = LeaveOneOut.of(arrays.on_host(triangle), alpha)
+    triangle = arrays.on_host(triangle)
+    if not max(largest(triangle.R), largest(triangle.Z)) <= LARGEST:
+        return float("inf")
+    fit = LeaveOneOut.of(triangle, alpha)
 
     def tally(A: Array, y: NDArray[Any], weight: Array | None) -> Sum:
         errors = in_goals(fit.errors(features(A), right_hand_side(y), weight))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from ._rows import Rows
 from ._solvers import DUAL, PRIMAL
 from ._statistics import Gram, Stack, Triangle
 from ._threads import one_thread_if_narrow
+from ._words import shown
 
 __all__ = [
     "SOLVERS",
@@ -117,7 +118,7 @@ def lstsq(
     """
     A, B, vector = _checked(A, B)
     if not isinstance(bias, (bool, np.bool_)):
-        raise ValueError(f"bias={bias!r} must be True or False.")
+        raise ValueError(f"bias={shown(bias)} must be True or False.")
     m, n = A.shape
     if m == 0:
         # Every W fits no rows, and 0 is the shortest.
@@ -153,7 +154,7 @@ def real(name: str, values: ArrayLike, dimensions: tuple[int, ...]) -> Array:
         array = np.asarray(values)
         if array.dtype == object:
             array = array.astype(np.float64)
-    except (TypeError, ValueError) as error:
+    except (OverflowError, TypeError, ValueError) as error:
         raise ValueError(f"{name} must hold real numbers, in rows of equal length.") from error
     if array.dtype.kind not in "biuf":
         raise ValueError(f"{name} must hold real numbers, but its dtype is {array.dtype}.")
@@ -178,16 +179,20 @@ def _all_finite(array: Array) -> bool:
 def check_non_negative(name: str, value: Any) -> float:
     """Return a finite number that is not negative."""
     if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
-        raise ValueError(f"{name}={value!r} must be a number.")
-    if not 0.0 <= value <= sys.float_info.max:
-        raise ValueError(f"{name}={value!r} must be finite and not negative.")
-    return float(value)
+        raise ValueError(f"{name}={shown(value)} must be a number.")
+    try:
+        number = float(value)
+    except OverflowError:
+        number = inf
+    if not 0.0 <= number < inf:
+        raise ValueError(f"{name}={shown(value)} must be finite and not negative.")
+    return number
 
 
 def check_rcond(rcond: Any) -> float | None:
     """Return a relative cut-off below 1, or None for the default."""
     if rcond is not None and check_non_negative("rcond", rcond) >= 1.0:
-        raise ValueError(f"rcond={rcond!r} must be below 1: it is relative to the largest.")
+        raise ValueError(f"rcond={shown(rcond)} must be below 1: it is relative to the largest.")
     return None if rcond is None else float(rcond)
 
 
@@ -195,7 +200,7 @@ def check_solver(solver: Any) -> str:
     """Return the name of a solver, or "auto"."""
     known = ("auto", *SOLVERS)
     if not isinstance(solver, str) or solver not in known:
-        raise ValueError(f"solver={solver!r} is not known: give one of {', '.join(known)}.")
+        raise ValueError(f"solver={shown(solver)} is not known: give one of {', '.join(known)}.")
     return solver
 
 

@@ -63,7 +63,8 @@ class Round:
     ) -> Round:
         """Return the round of hidden layers that were drawn with the metric M."""
         network, reports = learn(rows, plan, hidden, Y)
-        return cls(network, reports, M, _loo_error(rows, plan, network, Y))
+        with np.errstate(all="ignore"):
+            return cls(network, reports, M, _loo_error(rows, plan, network, Y))
 
     def better_of(self, other: Round) -> Round:
         """Return the other if its error is clearly less."""
@@ -127,7 +128,7 @@ def metric_of(rows: Table, network: Network) -> Array | None:
             f"the derivative of activation {names[0]!r} gives input sensitivities that are too "
             "large to be squared: use hidden='random', or an activation of bounded derivative."
         )
-    return M * (len(M) / trace) if trace else None
+    return M / trace * len(M) if trace else None
 
 
 def sensitivities(network: Network, X: Array) -> Iterator[Array]:

@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import lapack
 
-from ._dense import EPS
+from ._dense import EPS, largest
 from ._lstsq import choose_solver, real
 
 __all__ = [
+    "LARGEST",
     "LEFT",
     "checked_rows",
     "checked_split",
@@ -33,6 +34,8 @@ Indices = NDArray[np.intp]
 GRAM = 1e-6
 # What is left of 1 after a subtraction from which on its digits will do.
 LEFT = 1e-3
+# Largest value whose squares, times weights, can be summed.
+LARGEST = 1e140
 
 
 def constant(weight: Array, bias: bool) -> Array:
@@ -57,7 +60,7 @@ def factorised(A: Array) -> tuple[Array, Array, Array, str]:
     if found is not None:
         return *found, "eigh"
     U, s, Vt = np.linalg.svd(A, full_matrices=False)
-    felt = s > EPS * max(A.shape) * s[:1].sum()
+    felt = (s > EPS * max(A.shape) * s[:1].sum()) & (s**2 > 0.0)
     return U[:, felt], s[felt] ** 2, Vt[felt].T, "svd"
 
 
@@ -98,6 +101,9 @@ def checked_rows(
             f"weight must hold a positive number for each of the {len(M)} rows: leave out rows of "
             "weight zero before."
         )
+    for what, values in ((name, M), ("B", right), ("weight", weights)):
+        if largest(values) > LARGEST:
+            raise ValueError(f"{what} holds values too large to be squared: divide all of them.")
     return M, right, weights
 
 

@@ -218,7 +218,9 @@ class AsCodes:
 
     def __call__(self, X: Any, y: Any, sample_weight: Any) -> Prepared:
         """Return inputs, codes and weights of the rows of a weight above 0."""
-        X, y, weight = _of_weight(X, np.asarray(y).reshape(-1), sample_weight)
+        X, y, weight = _of_weight(
+            X, validation.one_column(np.asarray(y).reshape(-1)), sample_weight
+        )
         known = self.labels.values
         found = np.minimum(np.searchsorted(known, y), len(known) - 1)
         if not (known[found] == y).all():

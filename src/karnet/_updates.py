@@ -23,6 +23,7 @@ from ._lstsq import check_non_negative, check_rcond, check_solver
 from ._problem import Reduce
 from ._rows import Rows
 from ._threads import one_thread_if_narrow
+from ._words import shown
 from .accumulate import Accumulator
 from .activations import Activation, Array, Function
 from .learner import Plan, Report, cut_off, n_inputs, output_task, seen_by_output
@@ -32,6 +33,8 @@ __all__ = ["ExactUpdates", "of_finite_width"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+# What overflows is not finite in the end, and refused there.
+QUIET = np.errstate(over="ignore", invalid="ignore")
 # Where activations are compared, to so many digits: more may differ from machine to machine.
 POINTS, SHOWN = np.linspace(-2.05, 2.05, 42), "%.6e"
 
@@ -40,8 +43,8 @@ def _finite(net: KARNetwork) -> bool:
     """Return True, or say why networks of infinite width have no updates."""
     if net._infinite:
         raise AttributeError(
-            f"hidden_layer_sizes={net.hidden_layer_sizes!r} cannot be updated: infinitely wide "
-            "layers keep all their rows, so learn by fit."
+            f"hidden_layer_sizes={shown(net.hidden_layer_sizes)} cannot be updated: infinitely "
+            "wide layers keep all their rows, so learn by fit."
         )
     return True
 
@@ -95,6 +98,7 @@ class ExactUpdates(KARNetwork):
         return self
 
     @of_finite_width
+    @QUIET
     def forget(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Become the network that never saw some rows.
 
@@ -160,6 +164,7 @@ class ExactUpdates(KARNetwork):
             return validation.check_inputs(self, X, reset=True)
         return self._inputs(X, "partial_fit")
 
+    @QUIET
     def _learn_more(self, rows: Rows, frozen: Frozen, kept: Accumulator) -> None:
         with one_thread_if_narrow(max(len(rows), kept.n), kept.n):
             kept = kept.take(self._reduction(rows, frozen), len(rows))
@@ -170,6 +175,7 @@ class ExactUpdates(KARNetwork):
         task = output_task(frozen.plan, self._distinct_targets(frozen.plan))
         return task.reduction(seen_by_output(self._on_device(rows), frozen.plan, frozen.hidden))
 
+    @QUIET
     def _solve_output(self, frozen: Frozen, kept: Accumulator, X: Any) -> None:
         plan = frozen.plan
         with one_thread_if_narrow(kept.n, kept.n):
@@ -183,6 +189,7 @@ class ExactUpdates(KARNetwork):
         """Return what stays as it is."""
         return Frozen(self._learned_plan, self._network().layers[:-1], self.layers_[:-1])
 
+    @QUIET
     def _accumulator(self) -> Accumulator:
         """Return what is kept of the rows learned from, with the ridge that is now asked for."""
         kept, settings = self.layers_[-1].statistic, self._settings(self._frozen())

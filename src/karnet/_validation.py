@@ -3,43 +3,33 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn import get_config
-from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
 from . import _array as arrays
 from ._rows import block_slices
-from .activations import ACTIVATIONS, Activation, Array
+from ._words import shown
+from .activations import Array
 
 __all__ = [
     "as_real_array",
     "check_class_weight",
-    "check_differentiable",
-    "check_flag",
-    "check_generator",
-    "check_given_weights",
     "check_inputs",
-    "check_invertible",
     "check_labels",
-    "check_one_of",
-    "check_positive",
-    "check_positive_integer",
     "check_real_targets",
     "check_rows",
     "check_same_library",
-    "check_sizes",
     "check_weight",
     "checked_block",
-    "infinite_depth",
     "is_dask",
+    "one_column",
     "plain_inputs",
     "refuse_infinite",
     "unchanged_on_failure",
@@ -47,8 +37,10 @@ __all__ = [
     "without_zeros",
 ]
 
-# Sums of squares of larger ones may overflow.
-LARGEST_TARGET = 1e140
+# Sums of squares of larger ones may overflow, and so may sums of larger weights times these.
+LARGEST_TARGET, LARGEST_WEIGHT = 1e140, 1e20
+# What is raised for values that are no numbers, or none that float64 has.
+REFUSALS = (TypeError, ValueError, OverflowError)
 
 
 @contextmanager
@@ -92,8 +84,8 @@ def check_inputs(estimator: Any, X: Any, *, reset: bool, finite: bool = True) ->
             dtype=_floats(X),
             ensure_all_finite=False,
         )
-    except (TypeError, ValueError) as error:
-        raise type(error)(_one_sentence(X, error)) from error
+    except REFUSALS as error:
+        raise _refusal(X, error) from error
     if finite or arrays.is_foreign(checked):
         refuse_infinite(checked, getattr(estimator, "feature_names_in_", None))
     return checked
@@ -151,8 +143,13 @@ def plain_inputs(X: Any) -> Any:
         return check_array(
             X, accept_sparse="csr", dtype=kinds, ensure_all_finite=False, ensure_min_samples=0
         )
-    except (TypeError, ValueError) as error:
-        raise type(error)(_one_sentence(X, error)) from error
+    except REFUSALS as error:
+        raise _refusal(X, error) from error
+
+
+def _refusal(X: Any, error: Exception) -> Exception:
+    """Return the error that says what is wrong with X."""
+    return (TypeError if isinstance(error, TypeError) else ValueError)(_one_sentence(X, error))
 
 
 def _one_sentence(X: Any, error: Exception) -> str:
@@ -165,21 +162,30 @@ def _one_sentence(X: Any, error: Exception) -> str:
         )
     if "Complex data not supported" in said:
         return "X must hold real numbers: Complex data not supported."
-    column = _column_without_numbers(X)
+    if "unique column names" in said:
+        return "X has several columns of one name: give each its own."
+    if "inhomogeneous shape" in said:
+        return "X must hold numbers in rows of equal length."
+    try:
+        column = _column_without_numbers(X)
+    except ValueError:
+        return "X must hold numbers in rows of equal length."
+    # scikit-learn may print all names of features, or the whole table.
+    said = said if said.startswith("The feature names") else said.partition("\n")[0]
     if column is not None:
         return f"X must hold numbers, but column {column} does not ({said}): encode it first."
     return said
 
 
 def _column_without_numbers(X: Any) -> str | None:
-    if np.ndim(X) != 2 or hasattr(X, "tocoo"):
+    table = np.empty(0) if hasattr(X, "tocoo") else np.asarray(X, dtype=object)
+    if table.ndim != 2:
         return None
     names = getattr(X, "columns", None)
-    table = np.asarray(X, dtype=object)
     for k in range(table.shape[1]):
         try:
             table[:, k].astype(np.float64)
-        except (TypeError, ValueError):
+        except REFUSALS:
             return _column_name(k, names)
     return None
 
@@ -202,7 +208,7 @@ def check_real_targets(y: Any, n_rows: int) -> Array:
     y = arrays.to_numpy(y) if arrays.is_foreign(y) else y
     try:
         y = check_array(y, ensure_2d=False, dtype=np.float64, ensure_all_finite=False)
-    except (TypeError, ValueError) as error:
+    except REFUSALS as error:
         raise ValueError(
             "y must hold real numbers, one row per sample and one column per output."
         ) from error
@@ -218,21 +224,41 @@ def check_labels(targets: Any, n_rows: int) -> NDArray[Any]:
     """Return the targets as one label per row, of any type that can be sorted."""
     _refuse_no_targets(targets)
     targets = arrays.to_numpy(targets) if arrays.is_foreign(targets) else targets
-    y: NDArray[Any] = np.asarray(column_or_1d(targets, warn=True))
+    y = one_column(targets)
     check_rows(y, n_rows)
     _refuse_infinite_targets(y)
-    if y.dtype == object and any(label is None or label != label for label in y):
-        raise ValueError("y holds missing labels (None or NaN): leave out rows without a class.")
+    if y.dtype == object:
+        _check_objects(y)
     if y.dtype.kind in "fc":
         check_classification_targets(y)
-    try:
-        if y.dtype == object:
-            np.unique(y)
-    except TypeError as error:
-        raise ValueError(
-            f"y holds labels that cannot be sorted ({error}): give all of them one type."
-        ) from error
     return y
+
+
+def one_column(targets: Any) -> NDArray[Any]:
+    """Return the targets as labels in one column, unless they are something else."""
+    try:
+        y: NDArray[Any] = np.asarray(column_or_1d(targets, warn=True))
+    except REFUSALS as error:
+        said = str(error).partition("\n")[0].rstrip(".")
+        raise ValueError(f"y must hold one label per row: {said}.") from error
+    if y.dtype.kind == "V":
+        raise ValueError(f"y holds {y.dtype}, no labels: name classes by integers or text.")
+    return y.astype(object).astype(str) if y.dtype.kind == "T" else y
+
+
+def _check_objects(y: NDArray[Any]) -> None:
+    """Raise an error if labels are missing, or cannot be told apart by sorting them."""
+    try:
+        missing = any(bool(label is None or label != label) for label in y)
+        np.unique(y)
+    except REFUSALS as error:
+        missing = any(label is None for label in y)
+        if not missing:
+            raise ValueError(
+                f"y holds labels that cannot be sorted ({error}): give all of them one type."
+            ) from error
+    if missing:
+        raise ValueError("y holds missing labels (None or NaN): leave out rows without a class.")
 
 
 def _refuse_no_targets(y: Any) -> None:
@@ -267,6 +293,8 @@ def check_weight(sample_weight: Any, n_rows: int, some_positive: bool = True) ->
         )
     if not (np.isfinite(weight) & (weight >= 0.0)).all() or (some_positive and not weight.any()):
         raise ValueError("sample_weight must be finite, not negative, and not zero for every row.")
+    if weight.max(initial=0.0) > LARGEST_WEIGHT:
+        raise ValueError(f"sample_weight must not exceed {LARGEST_WEIGHT:.0e}: divide all weights.")
     return weight
 
 
@@ -286,7 +314,7 @@ def as_real_array(name: str, values: Any) -> Array:
         array = np.array(values)
         if array.dtype.kind in "biuf" or array.dtype == object:
             return array.astype(np.float64)
-    except (TypeError, ValueError):
+    except REFUSALS:
         pass
     raise ValueError(f"{name} must hold real numbers only, in rows of equal length.")
 
@@ -314,112 +342,7 @@ def weights_of_classes(class_weight: Any, classes: NDArray[Any], totals: NDArray
             "class_weight", [class_weight.get(label, 1.0) for label in classes.tolist()]
         )
     else:
-        raise ValueError(f"class_weight={class_weight!r} must be a dict, 'balanced' or None.")
+        raise ValueError(f"class_weight={shown(class_weight)} must be a dict, 'balanced' or None.")
     if not (np.isfinite(per_class) & (per_class >= 0.0)).all() or not per_class.any():
         raise ValueError("class_weight must be finite, not negative, and not zero for every class.")
     return np.asarray(per_class)
-
-
-def check_sizes(sizes: Any) -> tuple[int, ...]:
-    """Return the widths of the hidden layers."""
-    given = sizes
-    if isinstance(sizes, Integral):
-        sizes = (sizes,)
-    if (
-        isinstance(sizes, str)
-        or not isinstance(sizes, (Sequence, np.ndarray))
-        or np.ndim(sizes) != 1
-    ):
-        raise ValueError(f"hidden_layer_sizes={given!r} must be a tuple of integers, like (100,).")
-    for size in sizes:
-        if isinstance(size, bool) or not isinstance(size, Integral) or size < 1:
-            raise ValueError(
-                f"hidden_layer_sizes={given!r} must hold integers of at least 1, "
-                "or nothing for a network without hidden layers."
-            )
-    return tuple(int(size) for size in sizes)
-
-
-def infinite_depth(sizes: Any) -> int:
-    """Return the number of infinitely wide hidden layers; 0 if there are none but finite ones."""
-    widths = (
-        sizes if isinstance(sizes, (Sequence, np.ndarray)) and np.ndim(sizes) == 1 else (sizes,)
-    )
-    infinite = [isinstance(width, (float, np.floating)) and width == np.inf for width in widths]
-    if any(infinite) and not all(infinite):
-        raise ValueError(
-            f"hidden_layer_sizes={sizes!r} mixes finite and infinite widths: make all of them inf "
-            "or none."
-        )
-    return sum(infinite)
-
-
-def check_positive_integer(name: str, value: Any) -> int:
-    """Return an integer of at least 1."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
-        raise ValueError(f"{name}={value!r} must be an integer of at least 1.")
-    return int(value)
-
-
-def check_positive(name: str, value: Any) -> float:
-    """Return a finite number above 0."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not 0.0 < float(value) < np.inf:
-        raise ValueError(f"{name}={value!r} must be a positive number.")
-    return float(value)
-
-
-def check_flag(name: str, value: Any) -> bool:
-    """Return True or False."""
-    if not isinstance(value, (bool, np.bool_)):
-        raise ValueError(f"{name}={value!r} must be True or False.")
-    return bool(value)
-
-
-def check_generator(random_state: Any) -> np.random.RandomState:
-    """Return the generator that `random_state` stands for."""
-    try:
-        generator: np.random.RandomState = check_random_state(random_state)
-    except ValueError as error:
-        raise ValueError(
-            f"random_state={random_state!r} must be an integer, a RandomState or None."
-        ) from error
-    return generator
-
-
-def check_one_of(name: str, value: Any, allowed: Sequence[str]) -> str:
-    """Return one of the allowed words."""
-    if not isinstance(value, str) or value not in allowed:
-        raise ValueError(f"{name}={value!r} is not known: give one of {', '.join(allowed)}.")
-    return value
-
-
-def check_invertible(name: str, f: Activation, remedy: str) -> None:
-    """Raise an error if targets cannot be pulled back through f."""
-    if not f.invertible:
-        invertible = ", ".join(key for key, each in ACTIVATIONS.items() if each.invertible)
-        raise ValueError(f"{name}={f.name!r} has no inverse: {remedy} or one of {invertible}.")
-
-
-def check_differentiable(name: str, f: Activation) -> None:
-    """Raise an error if the sensitivity of f to its input is not known."""
-    if f.derivative is None:
-        raise ValueError(
-            f"{name}={f.name!r} has no derivative, which hidden='metric' needs: use "
-            "hidden='random' or an Activation that has one."
-        )
-
-
-def check_given_weights(init: Any, shapes: Sequence[tuple[int, int]]) -> list[Array]:
-    """Return given weights, bias rows first, as float64 arrays of the shapes that are needed."""
-    wanted = ", ".join(map(str, shapes)) or "none"
-    if not isinstance(init, Sequence) or len(init) != len(shapes):
-        raise ValueError(f"init must be a list of {len(shapes)} arrays, of shapes {wanted}.")
-    weights = []
-    for k, (given, shape) in enumerate(zip(init, shapes, strict=True)):
-        W = as_real_array(f"init[{k}]", given)
-        if W.shape != shape:
-            raise ValueError(f"init[{k}] has shape {W.shape}, but {shape} is needed, bias first.")
-        if not np.isfinite(W).all():
-            raise ValueError(f"init[{k}] must be finite, but holds NaN or infinity.")
-        weights.append(W)
-    return weights

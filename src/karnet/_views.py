@@ -63,10 +63,13 @@ class Standard:
         """Return the view of these rows."""
         share = weight / weight.sum()
         low, high = _edges(X, share)
-        Z = np.clip(X, low, high)
+        # A power of 2 is exact, and in its units squares do not overflow.
+        unit = _powers_of_2(np.maximum(np.abs(low), np.abs(high)))
+        Z = np.clip(X, low, high) / unit
         mean = share @ Z
         mean += share @ (Z - mean)
-        scale = np.sqrt(share @ (Z - mean) ** 2)
+        scale = np.sqrt(share @ (Z - mean) ** 2) * unit
+        mean *= unit
         kept = np.flatnonzero(scale > 1e-12 * np.abs(mean))
         return cls(kept, low[kept], high[kept], mean[kept], scale[kept])
 
@@ -76,6 +79,10 @@ class Standard:
         Z -= self.mean
         Z /= self.scale
         return Z
+
+
+def _powers_of_2(sizes: Array) -> Array:
+    return np.asarray(np.ldexp(1.0, np.clip(np.frexp(sizes)[1] - 1, -1022, 1023)))
 
 
 def _edges(X: Array, share: Array) -> tuple[Array, Array]:

@@ -33,6 +33,7 @@ from ._problem import Problem, Reduce
 from ._rows import Rows
 from ._solvers import PRIMAL, from_gram
 from ._statistics import Gram, Stack, Triangle
+from ._words import shown
 
 __all__ = ["FORMS", "Accumulator"]
 
@@ -103,13 +104,15 @@ class Accumulator:
     def __post_init__(self) -> None:
         for name, size in (("n", self.n), ("q", self.q)):
             if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 0:
-                raise ValueError(f"{name}={size!r} must be an integer that is not negative.")
+                raise ValueError(f"{name}={shown(size)} must be an integer that is not negative.")
         if not isinstance(self.bias, (bool, np.bool_)):
-            raise ValueError(f"bias={self.bias!r} must be True or False.")
+            raise ValueError(f"bias={shown(self.bias)} must be True or False.")
         check_non_negative("alpha", self.alpha)
         check_rcond(self.rcond)
         if not isinstance(self.form, str) or self.form not in FORMS:
-            raise ValueError(f"form={self.form!r} is not known: give one of {', '.join(FORMS)}.")
+            raise ValueError(
+                f"form={shown(self.form)} is not known: give one of {', '.join(FORMS)}."
+            )
 
     @classmethod
     def of(cls, found: Known | Stack, *, bias: bool, **settings: Any) -> Accumulator:
@@ -331,8 +334,11 @@ class Accumulator:
         return partial(Gram.of, bias=self.bias, careful=True)
 
     def _as_gram(self, gram: Gram) -> bool:
+        if self.form == "gram":
+            return True
         p = self._problem()
-        return self.form == "gram" or condition(p, gram) <= min(LIMIT, 1.0 / (ESTIMATE * p.rcond))
+        found = condition(p, gram)
+        return found <= LIMIT and ESTIMATE * p.rcond * found <= 1.0
 
     def _keeping(self, known: Known | None) -> Accumulator:
         kept = replace(self, statistic=known)

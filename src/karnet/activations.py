@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._array import erf, expit, is_host, log_expit, log_odds, namespace
+from ._words import shown
 
 __all__ = ["ACTIVATIONS", "Activation", "by_name", "resolve_activation"]
 
@@ -55,6 +56,27 @@ class Activation:
     domain: Interval = REALS
     codomain: Interval = REALS
     margin: float = 1e-3
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str):
+            raise ValueError(f"the name of an activation must be text, but is {shown(self.name)}.")
+        for part in ("forward", "inverse", "derivative"):
+            value = getattr(self, part)
+            if not callable(value) and (part == "forward" or value is not None):
+                raise ValueError(
+                    f"{part}={shown(value)} of activation {self.name!r} must be a function."
+                )
+        for part in ("domain", "codomain"):
+            if not _is_interval(value := getattr(self, part)):
+                raise ValueError(
+                    f"{part}={shown(value)} of activation {self.name!r} must be two numbers, the "
+                    "lower one first."
+                )
+        if not _is_number(self.margin) or not 0.0 <= self.margin < np.inf:
+            raise ValueError(
+                f"margin={shown(self.margin)} of activation {self.name!r} must be a number that is "
+                "not negative."
+            )
 
     def __call__(self, x: Array) -> Array:
         """Return f(x)."""
@@ -123,6 +145,16 @@ class Activation:
     def outside_codomain(self, y: Array) -> NDArray[np.bool_]:
         """Return which of y are outside the open codomain, where phi is not defined."""
         return _outside(y, self.codomain)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+
+
+def _is_interval(value: object) -> bool:
+    if not isinstance(value, (tuple, list)) or len(value) != 2:
+        return False
+    return all(map(_is_number, value)) and bool(value[0] < value[1])
 
 
 def _outside(x: Array, interval: Interval) -> NDArray[np.bool_]:
@@ -301,7 +333,7 @@ def resolve_activation(
         case (forward, inverse) if callable(forward) and callable(inverse):
             return Activation("custom", forward, inverse)
     raise ValueError(
-        f"{parameter}={activation!r} is not known: give one of {', '.join(ACTIVATIONS)}, "
+        f"{parameter}={shown(activation)} is not known: give one of {', '.join(ACTIVATIONS)}, "
         "an Activation, or a pair of functions (f, inverse of f)."
     )
 

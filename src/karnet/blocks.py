@@ -80,8 +80,9 @@ class Blocks:
             Weights of the rows.
         """
         arrays = [X, y] if sample_weight is None else [X, y, sample_weight]
-        arrays = [each if hasattr(each, "shape") else np.asarray(each) for each in arrays]
-        _check_shapes(["X", "y", "sample_weight"], arrays)
+        names = ["X", "y", "sample_weight"]
+        arrays = [_sliceable(*each) for each in zip(arrays, names, strict=False)]
+        _check_shapes(names, arrays)
         return cls(partial(_slices, partial(tuple, arrays), arrays[0].shape))
 
     @classmethod
@@ -229,8 +230,9 @@ class Blocks:
         seen = None
         for number, (X, y, weight) in enumerate(self._read()):
             names = _names(X)
-            X = X if hasattr(X, "tocsr") else np.asarray(X)
-            y, weight = np.asarray(y), None if weight is None else np.asarray(weight)
+            X = X.tocsr() if hasattr(X, "tocsr") else _array(X, "X", number)
+            y = _array(y, "y", number)
+            weight = None if weight is None else _array(weight, "sample_weight", number)
             kind = {
                 "columns of X": X.shape[1:],
                 "columns of y": y.shape[1:],
@@ -252,9 +254,35 @@ class Blocks:
             yield X, y, weight
 
 
+def _array(values: Any, name: str, number: int) -> Any:
+    """Return what a block holds as an array of at least one dimension."""
+    try:
+        array = np.asarray(values)
+    except (OverflowError, TypeError, ValueError) as error:
+        raise ValueError(f"{name} of block {number} must have rows of equal length.") from error
+    if not array.ndim:
+        raise ValueError(
+            f"{name} of block {number} must be an array with a row for each sample, but is a "
+            f"{type(values).__name__}."
+        )
+    return array
+
+
 def _names(X: Any) -> tuple[str, ...] | None:
     names = tuple(getattr(X, "columns", ()))
     return names if names and all(isinstance(name, str) for name in names) else None
+
+
+def _sliceable(values: Any, name: str) -> Any:
+    """Return what gives rows for a slice: itself, or an array of it."""
+    if hasattr(values, "tocsr"):
+        return values.tocsr()
+    if hasattr(values, "shape"):
+        return values
+    try:
+        return np.asarray(values)
+    except (OverflowError, TypeError, ValueError) as error:
+        raise ValueError(f"{name} must have rows of equal length.") from error
 
 
 def _slices(arrays: Callable[[], Iterable[Any]], shape: tuple[int, int]) -> Iterator[Any]:

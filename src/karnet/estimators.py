@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Self
 
+import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import _array as arrays
@@ -21,6 +22,9 @@ from ._targets import class_targets
 from .learner import Plan
 
 __all__ = ["KARClassifier", "KARRegressor"]
+
+# Decisions beyond this are certain to all digits of a probability, and larger ones may overflow.
+CERTAIN = 1e30
 
 
 @documented
@@ -194,11 +198,12 @@ class KARClassifier(Classifies, ClassUpdates):
 
     def _decision(self, X: Any) -> Any:
         if self.classes_.shape[0] > 2:
-            return arrays.as_type(self._outputs(X), X.dtype)
+            return arrays.narrowed(self._outputs(X), X.dtype)
         f = self.activations_[-1]
         low, high = f.phi(class_targets(f, 2))[:, 0].tolist()
-        Z = self._scores(X)
-        return arrays.as_type((2.0 * Z - low - high) / (high - low), X.dtype)[:, 0]
+        with np.errstate(over="ignore"):
+            decision = (2.0 * self._scores(X) - low - high) / (high - low)
+        return arrays.narrowed(decision, X.dtype)[:, 0]
 
     @where_rows_are
     def predict(self, X: Any) -> NDArray[Any]:
@@ -240,11 +245,12 @@ class KARClassifier(Classifies, ClassUpdates):
             output of 0 or 1 does.
         """
         decision = self._decision(self._inputs(X, "predict_proba"))
+        xp = arrays.namespace(decision)
+        decision = xp.clip(decision, -CERTAIN, CERTAIN)
         if decision.ndim == 1:
             return arrays.expit(
                 2.0 * arrays.joined([-decision[:, None], decision[:, None]], axis=1)
             )
-        xp = arrays.namespace(decision)
         raised = xp.exp(4.0 * (decision - xp.max(decision, axis=1, keepdims=True)))
         return raised / xp.sum(raised, axis=1, keepdims=True)
 
@@ -361,5 +367,5 @@ class KARRegressor(Regresses, NumberUpdates):
         ndarray of shape (n_samples,) or (n_samples, n_outputs), as the y of `fit`
         """
         X = self._inputs(X, "predict")
-        G = arrays.as_type(self._outputs(X), X.dtype)
+        G = arrays.narrowed(self._outputs(X), X.dtype)
         return G[:, 0] if self._one_output else G

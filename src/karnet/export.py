@@ -21,6 +21,7 @@ from ._members import Member
 from ._onnx_functions import activated, check_known, exp_of, kernel_of, seen_through
 from ._onnx_graph import Graph
 from ._targets import class_targets
+from ._words import shown
 from .activations import Array, ExpOf
 from .estimators import KARClassifier, KARRegressor
 from .network import Network
@@ -105,8 +106,8 @@ def _checked_opset(opset: int | None) -> int:
     newest: int = min(NEWEST, get_latest_tested_opset_version())
     if opset is None:
         return newest
-    if not OLDEST <= opset <= newest:
-        raise ValueError(f"opset={opset!r} must lie between {OLDEST} and {newest}.")
+    if not isinstance(opset, int) or not OLDEST <= opset <= newest:
+        raise ValueError(f"opset={shown(opset)} must lie between {OLDEST} and {newest}.")
     return opset
 
 
@@ -116,14 +117,32 @@ def _checked_opset(opset: int | None) -> int:
 def _inputs(estimator: Any, X: Any) -> list[Input]:
     if X is None:
         return [("X", "FLOAT", int(estimator.n_features_in_))]
+    n_features = int(estimator.n_features_in_)
     if not hasattr(X, "columns"):
-        X = np.asarray(X)
-        return [("X", _kind("X", X), X.shape[1])]
-    names = getattr(estimator, "feature_names_in_", X.columns)
+        return [("X", _kind("X", _table_of(X, n_features)), n_features)]
+    names = list(getattr(estimator, "feature_names_in_", X.columns))
+    if len(set(X.columns)) < len(X.columns) or not all(map(str, names)):
+        raise ValueError("X must have columns of different names, none of them empty.")
+    if len(names) != n_features:
+        raise ValueError(f"X has {len(names)} columns, but the estimator expects {n_features}.")
     missing = [name for name in names if name not in X.columns]
     if missing:
         raise ValueError(f"X lacks the column {missing[0]!r}, which the estimator was fitted with.")
     return [(str(name), _kind(name, np.asarray(X[name])), 1) for name in names]
+
+
+def _table_of(X: Any, n_features: int) -> NDArray[Any]:
+    """Return rows as an array, if they have as many features as they should."""
+    try:
+        table = np.asarray(X)
+    except (OverflowError, TypeError, ValueError) as error:
+        raise ValueError("X must have rows of equal length.") from error
+    if table.shape[1:] != (n_features,):
+        raise ValueError(
+            f"X must have two dimensions and {n_features} features, as the estimator was fitted "
+            f"with, but its shape is {table.shape}."
+        )
+    return table
 
 
 def _kind(name: str, values: NDArray[Any]) -> str:

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import InconsistentVersionWarning
 
 from ._file_check import RefusedError, check_array, check_tree
+from ._file_fit import check_fitted
 from ._file_names import SKRUB, TRUSTED
 from ._file_tree import Tree
 from ._whole import whole_file
@@ -181,6 +182,7 @@ def load(path: str | os.PathLike[str]) -> Any:
             # One warning is enough, and it is not about pickles.
             warnings.simplefilter("ignore", InconsistentVersionWarning)
             estimator = skops.io.loads(data, trusted=trusted)
+        check_fitted(estimator)
     except (ImportError, MemoryError, Warning):
         raise
     except RefusedError as error:

@@ -102,7 +102,9 @@ def angles(X: Array, Z: Array) -> Array:
 
 
 def _unit(M: Array) -> Array:
-    return M / arrays.namespace(M).linalg.vector_norm(M, axis=1, keepdims=True)
+    xp = arrays.namespace(M)
+    M = M / xp.max(xp.abs(M), axis=1, keepdims=True)  # at least 1, and squares do not overflow
+    return M / xp.linalg.vector_norm(M, axis=1, keepdims=True)
 
 
 def _relu(C: Array, scale: float, depth: int) -> Array:

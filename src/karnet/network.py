@@ -47,6 +47,10 @@ class Layer:
         """Return ``A V + w``; learning and prediction both come through this one expression."""
         return algebra.affine(A, arrays.like(A, self.V), arrays.like(A, self.w))
 
+    def carefully(self, A: Array) -> Array:
+        """Return ``A V + w`` of NumPy's arrays for numbers whose products overflow."""
+        return np.asarray(algebra.careful_affine(A, self.V, self.w))
+
     def back(self, Y: Array) -> Array:
         """Return ``(phi(Y) - w) V^+``: what the layer below should give for this one to give Y."""
         B = self.f.phi(Y) - arrays.like(Y, self.w)
@@ -122,12 +126,17 @@ def outputs(network: Network, X: Any, device: str | None = None) -> Array:
 
 def _answers(network: Network, X: Any, activated: bool, device: str | None) -> Array:
     *below, last = network.layers
-    before_last = forward_through(below, network.direct_links, network.input_map)
+    links, input_map = network.direct_links, network.input_map
+    before_last = forward_through(below, links, input_map)
+    carefully = forward_through(below, links, input_map, Layer.carefully)
     width = max(max(layer.V.shape) for layer in network.layers)
 
     def answer(block: Array) -> Array:
-        Z = last.linear(before_last(block))
-        return last.f(Z) if activated else Z
+        with np.errstate(over="ignore", invalid="ignore"):
+            Z = last.linear(before_last(block))
+            if arrays.is_host(Z) and not np.isfinite(Z).all():
+                Z = last.carefully(carefully(block))
+            return last.f(Z) if activated else Z
 
     if not arrays.is_host(X):
         blocks = block_slices(X.shape[0], width, Rows(X, X).block_size)
@@ -152,7 +161,10 @@ def _answers(network: Network, X: Any, activated: bool, device: str | None) -> A
 
 
 def forward_through(
-    layers: Sequence[Layer], direct_links: bool, input_map: Function | None
+    layers: Sequence[Layer],
+    direct_links: bool,
+    input_map: Function | None,
+    linear: Callable[[Layer, Array], Array] = Layer.linear,
 ) -> Callable[..., Array]:
     """Return the function from X to what the next layer sees: its A without the column of ones.
 
@@ -164,7 +176,7 @@ def forward_through(
         X = X if input_map is None else input_map(X)
         A, counts = X, [float(X.shape[0])]
         for layer in layers:
-            Z = layer.linear(A)
+            Z = linear(layer, A)
             if watch is not None:
                 counts.append(count(layer.f.outside(Z)) if layer.f.has_edges else 0.0)
             A = layer.f(Z)

@@ -10,13 +10,13 @@ from scipy.optimize import minimize_scalar
 from scipy.special import softmax
 from sklearn.metrics import r2_score
 
+from . import _parameters as parameters
 from . import _validation as validation
 from ._average import Average
 from ._base_cv import KARNetworkCV
 from ._docs import documented
 from ._elsewhere import Classifies, Regresses, where_rows_are
 from ._intervals import jackknife_plus
-from ._rows import dense
 from .activations import Array
 from .learner import indicator
 from .loo import accuracy, log_loss
@@ -116,7 +116,7 @@ class KARClassifierCV(Classifies, KARNetworkCV):
         """
         self._refuse_dask(X, y, sample_weight)
         with validation.unchanged_on_failure(self):
-            X = dense(validation.check_inputs(self, X, reset=True))
+            X = self._rows(X, reset=True)
             y = validation.check_labels(y, len(X))
             weight = validation.check_weight(sample_weight, len(y))
             weight = validation.check_class_weight(self.class_weight, y, weight)
@@ -128,7 +128,7 @@ class KARClassifierCV(Classifies, KARNetworkCV):
                     f"{self.classes_.tolist()[0]!r}."
                 )
             Y = indicator(codes, len(self.classes_))
-            weight = None if weight is None else weight[kept]
+            weight = self._felt(None if weight is None else weight[kept])
             average = self._learn(X[kept], Y, weight, self._splits(X, y, kept), codes)
             self._judge(average, codes, weight)
             decision = np.empty((len(X), len(self.classes_)))
@@ -272,11 +272,11 @@ class KARRegressorCV(Regresses, KARNetworkCV):
         """
         self._refuse_dask(X, y, sample_weight)
         with validation.unchanged_on_failure(self):
-            X = dense(validation.check_inputs(self, X, reset=True))
+            X = self._rows(X, reset=True)
             y = validation.check_real_targets(y, len(X))
             weight = validation.check_weight(sample_weight, len(y))
             kept = np.ones(len(y), dtype=bool) if weight is None else weight > 0.0
-            weight = None if weight is None else weight[kept]
+            weight = self._felt(None if weight is None else weight[kept])
             targets = y.reshape(len(y), -1)[kept]
             self._mean = np.average(targets, axis=0, weights=weight)
             spread = np.sqrt(np.average((targets - self._mean) ** 2, axis=0, weights=weight))
@@ -338,10 +338,9 @@ class KARRegressorCV(Regresses, KARNetworkCV):
         ndarray of shape (n_samples, 2), or (n_samples, n_outputs, 2) for several outputs
             The lower and the upper ends.
         """
+        coverage = parameters.check_share("coverage", coverage)
         answers = self._answers(X)
-        if not 0.0 < coverage < 1.0:
-            raise ValueError(f"coverage={coverage!r} must lie between 0 and 1.")
-        X = dense(validation.check_inputs(self, X, reset=False))
+        X = self._rows(X, reset=False)
         ends = jackknife_plus(self.estimators_, answers, X, self._errors, self._weight, coverage)
         ends = ends * self._scale[:, None] + self._mean[:, None]
         return ends[:, 0] if self._one_output else ends

@@ -19,6 +19,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
+from .. import _parameters as parameters
 from .. import _validation as validation
 from .._base import AnyActivation
 from .._lstsq import check_non_negative
@@ -228,13 +229,13 @@ class _LevenbergMarquardt(BaseEstimator):
     def _fit_network(self, X: Any, Y: Array, default_output: Activation | None) -> None:
         seconds = self.time_limit
         rules = Rules(
-            max_iter=validation.check_positive_integer("max_iter", self.max_iter),
+            max_iter=parameters.check_positive_integer("max_iter", self.max_iter),
             time_limit=np.inf if seconds is None else check_non_negative("time_limit", seconds),
         )
         span = check_non_negative("init_span", self.init_span)
-        widths = (*validation.check_sizes(self.hidden_layer_sizes), Y.shape[1])
+        widths = (*parameters.check_sizes(self.hidden_layer_sizes), Y.shape[1])
         activations = self._activations(len(widths) - 1, default_output)
-        rng = validation.check_generator(self.random_state)
+        rng = parameters.check_generator(self.random_state)
         learned, held_out = self._divide(len(Y), rng)
         self._check_memory(len(learned), (X.shape[1], *widths))
         rows, others = (Rows(dense(X[part]), Y[part]) for part in (learned, held_out))

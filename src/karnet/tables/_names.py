@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from difflib import get_close_matches
 
+from .._words import shown
+
 __all__ = ["check_names", "listed", "missing_column"]
 
 # Names that a sentence lists at most.
@@ -19,7 +21,7 @@ def check_names(names: Sequence[str], where: str) -> list[str]:
     if twice:
         places = [str(k + 1) for k, name in enumerate(names) if name == twice[0]]
         raise ValueError(
-            f"{where} has {counts[twice[0]]} columns of the name {twice[0]!r} (numbers "
+            f"{where} has {counts[twice[0]]} columns of the name {shown(twice[0])} (numbers "
             f"{', '.join(places[:SHOWN])}): give each column a name of its own."
         )
     nameless = [k for k, name in enumerate(names) if not name]
@@ -35,19 +37,19 @@ def missing_column(wanted: str, names: Sequence[str], where: str) -> str:
     """Return a sentence that says which columns there are instead."""
     near = get_close_matches(wanted, names, n=1, cutoff=0.6)
     other_case = [name for name in names if name.casefold() == wanted.casefold()]
-    guess = f": did you mean {(other_case or near)[0]!r}?" if near or other_case else ":"
+    guess = f": did you mean {shown((other_case or near)[0])}?" if near or other_case else ":"
     if names and all(_is_number(name) for name in names):
         return (
-            f"{where} has no column {wanted!r}: its first line holds numbers and no names, so add "
-            "a line of column names."
+            f"{where} has no column {shown(wanted)}: its first line holds numbers and no names, so "
+            "add a line of column names."
         )
-    return f"{where} has no column {wanted!r}{guess} It has {listed(names)}."
+    return f"{where} has no column {shown(wanted)}{guess} It has {listed(names)}."
 
 
 def listed(names: Sequence[str]) -> str:
     """Return the first names, and how many more there are."""
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return ", ".join(repr(name) for name in names[:SHOWN]) + more
+    return ", ".join(shown(name) for name in names[:SHOWN]) + more
 
 
 def _is_number(text: str) -> bool:

@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
+from typing import BinaryIO, TypeVar
 
 import pyarrow as pa
 from pyarrow import ipc, parquet
@@ -30,6 +30,8 @@ BEGINNINGS = {
 }
 # Bytes that are read of a column of Parquet at a time; without, it is a whole row group.
 BUFFER = 2**16
+# Bytes of text that are read at a time.
+PART = 2**24
 # Of the memory of this machine, what the text of a table may take.
 SHARE_OF_TEXT = 0.25
 T = TypeVar("T")
@@ -120,7 +122,7 @@ def _bytes(path: Path, compressed: bool) -> bytes:
     most = int(SHARE_OF_TEXT * memory())
     try:
         with gzip.open(path) if compressed else path.open("rb") as file:
-            data = file.read(most + 1)
+            data = _up_to(file, most + 1)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise ValueError(f"{path.name} is damaged: its compressed data break off.") from error
     except OSError as error:
@@ -133,6 +135,15 @@ def _bytes(path: Path, compressed: bool) -> bytes:
     return data
 
 
+def _up_to(file: BinaryIO | gzip.GzipFile, most: int) -> bytes:
+    """Return at most so many bytes of a file; no room is made for more than there are."""
+    parts = []
+    while most > 0 and (part := file.read(min(most, PART))):
+        parts.append(part)
+        most -= len(part)
+    return b"".join(parts)
+
+
 def _columnar(path: Path, kind: str) -> pa.Table:
     if kind == "feather":
         raise ValueError(f"{path.name} is Feather of version 1: save it as Feather 2 or Parquet.")
@@ -141,10 +152,16 @@ def _columnar(path: Path, kind: str) -> pa.Table:
         "arrow": lambda: ipc.open_file(pa.memory_map(str(path))).read_all(),
         "stream": lambda: ipc.open_stream(pa.memory_map(str(path))).read_all(),
     }
-    columns = unbroken(path, readers[kind])
+    columns = unbroken(path, lambda: _sound(readers[kind]()))
     check_names(columns.column_names, path.name)
     if columns.num_rows == 0:
         raise ValueError(f"{path.name} has columns, but no rows.")
+    return columns
+
+
+def _sound(columns: pa.Table) -> pa.Table:
+    """Return a table whose cells lie within it: Arrow's files are used as they are."""
+    columns.validate(full=True)
     return columns
 
 

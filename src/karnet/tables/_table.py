@@ -12,6 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import compute, types
 
+from .._words import shown
 from ._names import listed
 
 __all__ = ["GAPS", "Table", "as_numbers", "plain"]
@@ -70,12 +71,16 @@ class Table:
         if not nameless:
             return self
         numbers = as_numbers(plain(self.columns[nameless[0]], nameless[0], self.name))
-        steps = np.diff(numbers) if numbers is not None else np.zeros(1)
+        if numbers is None or not np.isfinite(numbers).all():
+            numbers = np.zeros(2)
+        steps = np.diff(numbers)
         if not (steps == 1.0).all():
             raise ValueError(
                 f"column {self.names.index(nameless[0]) + 1} of {self.name} has no name, and does "
                 "not hold row numbers: give it a name."
             )
+        if len(self.names) == 1:
+            raise ValueError(f"{self.name} has no column beside row numbers.")
         note = f"The first column of {self.name} has no name and holds row numbers: left out."
         columns = self.columns.drop_columns(nameless[:1])
         return replace(self, columns=columns, notes=(*self.notes, note))
@@ -119,8 +124,8 @@ class Table:
         found = as_numbers(column)
         if found is None:
             raise ValueError(
-                f"column {name!r} of {self.name} holds something else than numbers, which is all "
-                f"that a table of {len(self.names)} columns may hold: leave it out."
+                f"column {shown(name)} of {self.name} holds something else than numbers, which is "
+                f"all that a table of {len(self.names)} columns may hold: leave it out."
             )
         return found
 
@@ -157,7 +162,7 @@ def plain(column: pa.ChunkedArray, name: str, where: str) -> pa.ChunkedArray:
     if types.is_decimal(kind):
         return column.cast(pa.float64())
     raise ValueError(
-        f"column {name!r} of {where} holds {kind}, not numbers, text or dates: leave it out."
+        f"column {shown(name)} of {where} holds {kind}, not numbers, text or dates: leave it out."
     )
 
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import compute, types
 
+from .._words import shown
 from ._names import missing_column
 from ._table import GAPS, Table, as_numbers, plain
 
@@ -77,13 +78,15 @@ def find_target(table: Table, name: str, task: str = "auto", *, one_value: bool 
         raise ValueError(missing_column(name, table.names, table.name))
     column = plain(table.columns[name], name, table.name)
     if types.is_timestamp(column.type):
-        raise ValueError(f"the target {name!r} holds dates: choose a column of classes or numbers.")
+        raise ValueError(
+            f"the target {shown(name)} holds dates: choose a column of classes or numbers."
+        )
     known = _known(column)
     cells = column.filter(pa.array(known))
     _check_values(cells, name, table.name, one_value)
     numbers = as_numbers(cells)
     if task != "classification" and numbers is not None and not np.isfinite(numbers).all():
-        raise ValueError(f"the target {name!r} holds infinite numbers: empty such cells.")
+        raise ValueError(f"the target {shown(name)} holds infinite numbers: empty such cells.")
     if task == "auto":
         task = _inferred(cells, numbers, name)
     if task == "regression" and numbers is None:
@@ -103,11 +106,11 @@ def _known(column: pa.ChunkedArray) -> NDArray[np.bool_]:
 def _check_values(cells: pa.ChunkedArray, name: str, where: str, one_value: bool) -> None:
     values = compute.unique(cells)
     if not len(values):
-        raise ValueError(f"the target {name!r} of {where} is empty in every row.")
+        raise ValueError(f"the target {shown(name)} of {where} is empty in every row.")
     if len(values) == 1 and not one_value:
         raise ValueError(
-            f"the target {name!r} of {where} has one value only, {str(values[0])!r}: there is "
-            "nothing to learn from it."
+            f"the target {shown(name)} of {where} has one value only, {shown(str(values[0]))}: "
+            "there is nothing to learn from it."
         )
 
 
@@ -124,8 +127,8 @@ def _inferred(cells: pa.ChunkedArray, numbers: NDArray[np.float64] | None, name:
         )
     if len(cells) > SOME_ROWS and n_values > HARDLY_REPEATS * len(cells):
         raise ValueError(
-            f"the target {name!r} is text with {n_values} different values in {len(cells)} rows, "
-            "like a name or an id: choose another one, or give --task classification."
+            f"the target {shown(name)} is text with {n_values} different values in {len(cells)} "
+            "rows, like a name or an id: choose another one, or give --task classification."
         )
     return "classification"
 
@@ -139,8 +142,8 @@ def _others(cells: pa.ChunkedArray) -> list[str]:
 def _no_numbers(cells: pa.ChunkedArray, name: str) -> str:
     others = _others(cells)
     return (
-        f"{len(others)} of {len(cells)} cells of the target {name!r} are not numbers, such as "
-        f"{others[0]!r}"
+        f"{len(others)} of {len(cells)} cells of the target {shown(name)} are not numbers, such as "
+        f"{shown(others[0])}"
     )
 
 
@@ -163,12 +166,12 @@ def _left_out(known: NDArray[np.bool_], name: str) -> tuple[str, ...]:
     if not n:
         return ()
     have = "has" if n == 1 else "have"
-    return (f"{n} of {len(known)} rows {have} no {name!r}: left out.",)
+    return (f"{n} of {len(known)} rows {have} no {shown(name)}: left out.",)
 
 
 def _said(task: str, name: str, y: NDArray[Any]) -> str:
     if task == "regression":
-        return f"Regression: {name!r} is a number, from {y.min():.6g} to {y.max():.6g}."
+        return f"Regression: {shown(name)} is a number, from {y.min():.6g} to {y.max():.6g}."
     classes = np.unique(y).astype(str)
-    shown = ", ".join(classes[:5]) + (", ..." if len(classes) > 5 else "")
-    return f"Classification: {name!r} has {len(classes)} classes ({shown})."
+    first = ", ".join(classes[:5]) + (", ..." if len(classes) > 5 else "")
+    return f"Classification: {shown(name)} has {len(classes)} classes ({first})."

@@ -22,7 +22,15 @@ LOOKED_AT, SAMPLED = 50, 2**16
 BLANKS, STRANGE = b"\t\n\v\f\r\x1a", 0.02
 # Bytes that are parsed at a time, and headers that must fit in, at least and at most.
 BLOCK, HEADERS, MOST = 2**24, 64, 2**31 - 2
-MARKS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16", b"\xef\xbb\xbf": "utf-8-sig"}
+# How encodings are marked; the longer marks begin as shorter ones do.
+MARKS = {
+    b"\xff\xfe\0\0": "utf-32",
+    b"\0\0\xfe\xff": "utf-32",
+    b"\xff\xfe": "utf-16",
+    b"\xfe\xff": "utf-16",
+    b"\xef\xbb\xbf": "utf-8-sig",
+}
+WIDE = ("utf-16", "utf-32")
 
 
 def read_text(data: bytes, name: str, usual: str) -> tuple[pa.Table, list[str]]:
@@ -64,13 +72,16 @@ def read_text(data: bytes, name: str, usual: str) -> tuple[pa.Table, list[str]]:
 def _decoded(data: bytes, name: str) -> tuple[str, list[str]]:
     """Return the text of a file, and which encoding was assumed if that is not plain."""
     encoding = next((code for mark, code in MARKS.items() if data.startswith(mark)), "utf-8")
-    if encoding != "utf-16":
+    if encoding not in WIDE:
         _refuse_binary(data[:SAMPLED], name)
     try:
-        return data.decode(encoding), [f"{name} is read as UTF-16."] if "16" in encoding else []
+        text = data.decode(encoding)
+        return text, [f"{name} is read as {encoding.upper()}."] if encoding in WIDE else []
     except UnicodeDecodeError as error:
-        if encoding == "utf-16":
-            raise ValueError(f"{name} begins as UTF-16 but is not: save it as UTF-8.") from error
+        if encoding in WIDE:
+            raise ValueError(
+                f"{name} begins as {encoding.upper()} but is not: save it as UTF-8."
+            ) from error
     note = (
         f"{name} is not UTF-8: read as Latin-1 (Windows-1252); if letters look wrong, save it as "
         "UTF-8."
