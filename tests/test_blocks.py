@@ -512,3 +512,15 @@ def test_names_that_are_no_text_are_refused(tmp_path):
     with pytest.raises(ValueError, match="cannot be read as CSV") as error:
         Blocks.from_csv(path, "b")
     assert type(error.value) is ValueError
+
+
+def test_what_has_a_shape_but_no_rows_is_taken_as_an_array():
+    class Wrapped:
+        shape = (4, 2)
+
+        def __array__(self, dtype=None, copy=None):
+            return np.arange(8.0).reshape(4, 2)
+
+    net = KARRegressor((), output_activation="identity")
+    net.fit_blocks(Blocks.from_arrays(Wrapped(), [0.0, 1.0, 2.0, 3.0]))
+    np.testing.assert_allclose(net.predict(np.asarray(Wrapped())), range(4), atol=1e-9)

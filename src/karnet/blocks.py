@@ -277,7 +277,7 @@ def _sliceable(values: Any, name: str) -> Any:
     """Return what gives rows for a slice: itself, or an array of it."""
     if hasattr(values, "tocsr"):
         return values.tocsr()
-    if hasattr(values, "shape"):
+    if hasattr(values, "shape") and hasattr(values, "__getitem__"):
         return values
     try:
         return np.asarray(values)
