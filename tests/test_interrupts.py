@@ -26,8 +26,9 @@ def blas_threads():
     return [each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"]
 
 
-def interrupted_at(number, work, *files):
-    """Return whether work was interrupted, the `number`-th time that Python lets itself be.
+@contextlib.contextmanager
+def interrupting(number, *files):
+    """Interrupt the block the `number`-th time that Python lets itself be interrupted.
 
     That is where a function begins and where one of C has ended, here of some files only.
     """
@@ -43,11 +44,18 @@ def interrupted_at(number, work, *files):
 
     sys.setprofile(step)
     try:
-        work()
-    except KeyboardInterrupt:
-        return True
+        yield
     finally:
         sys.setprofile(None)
+
+
+def interrupted_at(number, work, *files):
+    """Return whether work was interrupted, the `number`-th time that it could be."""
+    try:
+        with interrupting(number, *files):
+            work()
+    except KeyboardInterrupt:
+        return True
     return False
 
 
@@ -71,6 +79,31 @@ def test_an_interrupt_at_any_moment_gives_blas_its_threads_back():
         thread.join()
         assert found == [2]
     assert number > 10
+
+
+def test_whoever_catches_an_interrupt_of_a_fit_has_all_threads_already():
+    net = KARRegressor((20,), hidden="random", alpha=1.0)
+
+    def fit():
+        net.fit(np.repeat(X, 20, axis=0), np.repeat(X[:, 0], 20))
+
+    def still_limited(number):
+        try:
+            fit_interrupted(number)
+        except KeyboardInterrupt:
+            return blas_threads() != before
+        return None
+
+    def fit_interrupted(number):
+        with interrupting(number, threads.__file__, contextlib.__file__):
+            fit()
+
+    with threadpool_limits(2):
+        before, number = blas_threads(), 0
+        while (limited := still_limited(number)) is not None:
+            assert not limited
+            number += 1
+    assert number > 20
 
 
 def test_blocks_that_have_not_begun_are_not_begun_after_an_interrupt():

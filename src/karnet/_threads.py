@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 from functools import cache
 from threading import current_thread, get_ident, main_thread
 
@@ -17,7 +18,7 @@ __all__ = ["ONE_THREAD", "one_thread_if_narrow"]
 # are busy: to limit it takes 20 microseconds. And the smaller side of a matrix up to which a second
 # thread gains less than blocks of rows side by side.
 SMALL, NARROW = 2500, 1000
-THREAD = "thread"
+HERE = "here"
 
 
 @cache
@@ -46,6 +47,14 @@ def _allow(n_threads: list[int]) -> None:
         library.set_num_threads(n)
 
 
+@dataclass(eq=False)
+class _Visit:
+    """A time inside, of one thread, and how many threads BLAS was allowed before."""
+
+    thread: int
+    before: list[int] = field(default_factory=list)
+
+
 class OneThread:
     """A context in which BLAS uses one thread.
 
@@ -54,39 +63,51 @@ class OneThread:
     """
 
     def __init__(self) -> None:
-        # The thread that is inside, if there is one: a dict is asked and changed in one go.
-        self._inside: dict[str, int] = {}
-        self._before: list[int] = []
+        # Who is inside, if anybody: a dict is asked and changed in one go.
+        self._inside: dict[str, _Visit] = {}
 
     def allowed(self) -> int:
         """Return how many threads BLAS may use outside; 1 if another thread is inside."""
-        if _is_shared() or self._inside.get(THREAD, get_ident()) != get_ident():
+        visit = self._inside.get(HERE)
+        if _is_shared() or (visit is not None and visit.thread != get_ident()):
             return 1
-        return max(self._before or _now(), default=1)
+        return max((visit and visit.before) or _now(), default=1)
+
+    def is_inside(self) -> bool:
+        """Return whether this thread is inside."""
+        visit = self._inside.get(HERE)
+        return visit is not None and visit.thread == get_ident()
 
     @contextmanager
     def __call__(self) -> Iterator[None]:
         """Limit BLAS, unless it is limited already or another thread is inside."""
-        me = get_ident()
-        if self._inside.get(THREAD) == me:
+        if self.is_inside():
             yield
             return
+        visit = _Visit(get_ident())
         try:
-            if self._inside.setdefault(THREAD, me) == me:
-                self._before = _now()
-                _allow([1] * len(self._before))
+            if self._inside.setdefault(HERE, visit) is visit:
+                visit.before = _now()
+                _allow([1] * len(visit.before))
             yield
         finally:
             try:
-                self._give_back(me)
+                self._end(visit)
             finally:  # an interrupt may have come meanwhile
-                self._give_back(me)
+                self._end(visit)
 
-    def _give_back(self, thread: int) -> None:
-        if self._inside.get(THREAD) == thread:
-            _allow(self._before)
-            self._before = []
-            del self._inside[THREAD]
+    def _end(self, visit: _Visit | None) -> None:
+        if visit is not None and self._inside.get(HERE) is visit:
+            _allow(visit.before)
+            del self._inside[HERE]
+
+    def leave(self) -> None:
+        """End what an interrupt on the way in or out may have left begun by this thread.
+
+        It would end by itself, but not before whoever has caught the interrupt lets go of it.
+        """
+        if self.is_inside():
+            self._end(self._inside.get(HERE))
 
     @contextmanager
     def alone(self) -> Iterator[None]:

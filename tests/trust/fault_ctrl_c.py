@@ -5,15 +5,17 @@ from __future__ import annotations
 import random
 import shutil
 import signal
+import subprocess
+import sys
 import time
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from .fault_commands import Writer, command, strays
+from .fault_commands import Writer, strays
 from .fault_kills import folder, largest
 from .fault_process import Ended, Run, run_all
-from .fault_reproduce import SMALL, faulty, fits_in, reproduce
+from .fault_reproduce import SMALL, Fits, faulty, fits_in, reproduce
 from .record import table
 
 HEADER = (
@@ -27,7 +29,8 @@ HEADER = (
     "otherwise",
 )
 SAID = "karnet: interrupted."
-SOON = 1.0
+# Seconds within which a command should end; and one that must first end two other processes.
+SOON, WITH_OTHERS = 1.0, 3.0
 
 
 @dataclass
@@ -35,6 +38,7 @@ class Counts:
     """How interrupted commands ended."""
 
     name: str
+    soon: float = SOON
     said: int = 0
     before: int = 0
     latencies: list[float] = field(default_factory=list)
@@ -53,7 +57,7 @@ class Counts:
     @property
     def wrong(self) -> list[str]:
         """Return all that should not have been found."""
-        late = [f"{self.name}: {each:.2f} s to end" for each in self.latencies if each > SOON]
+        late = [f"{self.name}: {each:.2f} s to end" for each in self.latencies if each > self.soon]
         return [*late, *self.half, *self.left, *self.other]
 
     def note(self, ended: Ended) -> None:
@@ -70,7 +74,7 @@ class Counts:
 def interrupt_command(writer: Writer, times: int, seed: int = 0) -> Counts:
     """Return how a command ends that is interrupted at random moments."""
     rng, counts = random.Random(seed), Counts(writer.name)
-    seconds = largest(writer.work)[1]
+    seconds = largest.__wrapped__(writer.work)[1]
     with folder() as top:
         runs = []
         for k in range(times):
@@ -88,25 +92,49 @@ def interrupt_command(writer: Writer, times: int, seed: int = 0) -> Counts:
 
 
 def interrupt_reproduce(some: Path, times: int, seed: int = 0) -> Counts:
-    """Return how `karnet reproduce` ends that is interrupted, in one process and in two."""
-    rng, counts = random.Random(seed), Counts("karnet reproduce")
-    jobs = [*SMALL]
-    jobs[jobs.index("--jobs") + 1] = "2"
-    works = (reproduce, command("reproduce", "uci", *jobs))
-    before, known = fits_in(some), _orphans()
+    """Return how `karnet reproduce` ends that is interrupted."""
+    rng, counts, before = random.Random(seed), Counts("karnet reproduce"), fits_in(some)
     with folder() as top:
         runs = []
         for k in range(times):
             out = top / str(k)
             shutil.copytree(some, out)
-            moment, work = rng.uniform(0.0, 2.0), partial(works[k % 2], out)
-            runs.append(Run(work, None, moment, signal.SIGINT, about=out))
+            moment = rng.uniform(0.0, 2.0)
+            runs.append(Run(partial(reproduce, out), None, moment, signal.SIGINT, about=out))
         for ended in run_all(runs, at_once=1):
-            counts.note(ended)
-            counts.half += faulty(ended.run.about)
-            after = fits_in(ended.run.about)
-            counts.half += [f"{key} is lost" for key in before if after.get(key) != before[key]]
-            counts.left += strays(ended.run.about)
+            _note_reproduced(counts, ended, ended.run.about, before)
+    return counts
+
+
+def _note_reproduced(counts: Counts, ended: Ended, out: Path, before: Fits) -> None:
+    counts.note(ended)
+    counts.half += faulty(out)
+    after = fits_in(out)
+    counts.half += [f"{key} is lost" for key in before if after.get(key) != before[key]]
+    counts.left += strays(out)
+
+
+def interrupt_two_jobs(times: int) -> Counts:
+    """Return how `karnet reproduce` in a process of its own, with two more at work, ends."""
+    counts, known = Counts("karnet reproduce --jobs 2", WITH_OTHERS), _orphans()
+    line = ["reproduce", "uci", *SMALL]
+    line[line.index("--jobs") + 1] = "2"
+    call = [sys.executable, "-c", "from karnet.cli import main; main()"]
+    for k in range(times):
+        with folder() as out:
+            arguments = [each.replace("OUT", str(out)) for each in line]
+            process = subprocess.Popen(
+                [*call, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+            )
+            while process.poll() is None and len(fits_in(out)) <= k:
+                time.sleep(0.01)
+            before = fits_in(out)
+            process.send_signal(signal.SIGINT)
+            sent = time.monotonic()
+            err = process.communicate()[1]
+            latency = time.monotonic() - sent
+            ended = Ended(Run(print), process.returncode, None, "", err, 0.0, latency)
+            _note_reproduced(counts, ended, out, before)
             counts.left += _left(known)
     return counts
 

@@ -174,7 +174,9 @@ def _next(client: Client) -> bool:
 def wait_for(where: Path, n: int) -> None:
     """Wait until so many blocks have been read."""
     end = time.monotonic() + LIMIT
-    while len(os.listdir(where)) < n and time.monotonic() < end:
+    while len(os.listdir(where)) < n:
+        if time.monotonic() > end:
+            raise TimeoutError(f"only {len(os.listdir(where))} of {n} blocks were read")
         time.sleep(0.005)
 
 
@@ -240,8 +242,10 @@ class OwnScheduler:
 
     def start(self, kind: str, *options: object) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-m", "dask", kind, *map(str, options), "--no-dashboard"]
+        # They find what this process finds.
+        env = {**os.environ, "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path))}
         with (self.where / "log.txt").open("a") as log:
-            return subprocess.Popen(command, cwd=self.where, stdout=log, stderr=log)
+            return subprocess.Popen(command, cwd=self.where, env=env, stdout=log, stderr=log)
 
     def client(self) -> Client:
         client = Client(self.address, set_as_default=False, timeout=LIMIT)

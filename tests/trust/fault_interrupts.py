@@ -247,7 +247,8 @@ def interrupt_everywhere(case: Case, times: int, counts: Counts, seed: int = 0) 
     starts = [prepared(case, fitted) for fitted in (False, True)]
     n = moments_of(lambda: case.act(pickle.loads(starts[0])))
     around = Surroundings.now()
-    for number in sorted(rng.sample(range(n), min(times, n))):
+    # The last moment is that of the watch itself.
+    for number in sorted(rng.sample(range(n - 1), min(times, n - 1))):
         estimator = pickle.loads(starts[number % 2])
         before, left = state(estimator), number
 

@@ -55,16 +55,17 @@ QUICK_WRITERS = ("karnet predict, CSV", "karnet.save")
 
 def kills(all_writers: list[Writer], sizes: Sizes, quick: bool) -> Part:
     """Kill everything that writes."""
-    found = fault_kills.kill_all(all_writers, sizes.kills, sizes.writing)
+    # Some end before they are killed.
+    n_random = sizes.kills + sizes.kills // 6
+    found = fault_kills.kill_all(all_writers, n_random, sizes.writing)
     if not quick:
-        found.append(kill_reproduce(sizes.kills, sizes.writing))
+        found.append(kill_reproduce(n_random, sizes.writing))
     wrong = [text for each in found for text in (*each.wrong, *each.failed)]
     n_killed = sum(sum(each.killed.values()) for each in found)
-    # Some runs end before their moment comes: of a few, that may be most.
     missing = [
         f"{each.name}: killed {each.killed['random']} times only"
         for each in found
-        if not quick and each.killed["random"] < 0.8 * sizes.kills
+        if not quick and each.killed["random"] < sizes.kills
     ]
     text = (
         "SIGKILL at moments drawn uniformly over the whole run; at steps of writing: before and "
@@ -121,6 +122,7 @@ def commands_interrupted(all_writers: list[Writer], sizes: Sizes, quick: bool) -
         with folder() as top:
             begun = starts(top)
             found.append(fault_ctrl_c.interrupt_reproduce(begun[1], sizes.interrupts))
+        found.append(fault_ctrl_c.interrupt_two_jobs(sizes.interrupts // 4))
     text = (
         "SIGINT at random moments from the first line of the command on; while Python still loads "
         "its libraries before that, it answers itself, with a traceback. Nothing is left half-"
