@@ -53,7 +53,7 @@ TRUST := .venv/bin/python -m tests.trust
 .PHONY: trust fuzz faults soak
 
 trust: .venv/.trust .venv-oldest/.made ## right digits beside LAPACK and peers; the same answers everywhere
-	$(TRUST).numbers
+	$(SINGLE_THREADED) $(TRUST).numbers
 	$(TRUST).determinism
 
 fuzz: .venv/.trust ## bad input and attacks, 10^5 cases

@@ -33,6 +33,7 @@ FLOORS = [
     "_statistics",
     "_dense",
     "_problem",
+    "_minimum_norm",
     "_solvers",
     "_lstsq",
     "_forms",

@@ -10,7 +10,9 @@ from scipy.linalg import LinAlgWarning
 from scipy.sparse import csr_array
 
 from karnet import lstsq
-from karnet._lstsq import SOLVERS, choose_solver
+from karnet._lstsq import SOLVERS, choose_solver, solve
+from karnet._rows import Rows
+from karnet._statistics import Sum
 
 from .reference import EPS, ridge, with_ones, with_spectrum
 
@@ -354,6 +356,24 @@ def test_bad_input_gets_one_sentence(A, B, options, message):
         lstsq(A, B, **options)
     assert str(error.value).endswith(".")
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("noise", [0.0, 1e-9, 1.0])
+def test_what_is_observed_in_passing_is_the_fit_of_the_solution(noise):
+    rng = np.random.default_rng(0)
+    A = with_spectrum(rng, 3000, 20, np.logspace(0, -3, 20))
+    B = A @ rng.standard_normal((20, 2)) + noise * rng.standard_normal((3000, 2))
+
+    def squared_error(fit, B, weight):
+        return Sum(np.array([np.sum((fit - B) ** 2)]))
+
+    found = solve(Rows(A, B).reduce, *A.shape, solver="cholesky", observe=squared_error)
+    assert found.solver == "cholesky"
+    # A fit that the last refinement still changes is left to a pass of its own.
+    assert (found.observed is None) == (noise < 1.0)
+    if found.observed is not None:
+        error = np.linalg.norm(A @ found.coef - B)
+        np.testing.assert_allclose(np.sqrt(found.observed), error, rtol=1e-9)
 
 
 def test_the_input_is_left_alone():

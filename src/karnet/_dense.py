@@ -15,6 +15,7 @@ from scipy.linalg import svd as scipy_svd
 
 from . import _algebra as algebra
 from . import _array as arrays
+from ._statistics import BLOCKED
 
 __all__ = [
     "EPS",
@@ -24,10 +25,13 @@ __all__ = [
     "back_substitute",
     "cholesky",
     "column_norms",
+    "exact_scale",
     "largest",
     "largest_first",
     "moderate",
     "normal_solver",
+    "pivoted_qr",
+    "singular_values",
     "sorted_qr",
     "svd",
     "triangular_rcond",
@@ -107,6 +111,27 @@ def svd(A: Array) -> tuple[Array, Array, Array]:
     return U, s, Vt
 
 
+def singular_values(A: Array) -> Array:
+    """Return the singular values of A; 1 if it is not finite."""
+    if not np.isfinite(A).all():
+        return np.ones(1)
+    if not A.size:
+        return np.zeros(0)
+    return np.asarray(scipy_svd(A, compute_uv=False, check_finite=False))
+
+
+def pivoted_qr(A: Array) -> tuple[Array, Array, NDArray[np.intp]]:
+    """Return Q, R and the order of columns of A, those that add most first; rows are sorted.
+
+    Then neither rows nor columns very different in size lose their digits to others.
+    """
+    k, rows = min(A.shape), largest_first(A)
+    QR, columns, tau, _, _ = lapack.dgeqp3(A[rows], lwork=(A.shape[1] + 1) * BLOCKED)
+    Q = np.empty((len(A), k))
+    Q[rows] = lapack.dorgqr(QR[:, :k], tau, lwork=(k + 1) * BLOCKED)[0]
+    return Q, np.triu(QR[:k]), columns - 1
+
+
 def sorted_qr(M: Array) -> tuple[Array, Array]:
     """Return Q and R of M; of rows very different in size, none loses its digits to others."""
     order = largest_first(M)
@@ -147,3 +172,8 @@ def column_norms(A: Array) -> Array:
     norms = peak * np.sqrt(np.sum((A / peak) ** 2, axis=0))
     norms[norms == 0.0] = 1.0
     return np.asarray(norms)
+
+
+def exact_scale(norms: Array) -> Array:
+    """Return powers of 2 near the norms: to divide by them rounds nothing."""
+    return np.asarray(np.ldexp(1.0, np.frexp(norms)[1] - 1))

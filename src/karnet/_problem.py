@@ -86,6 +86,11 @@ class Problem:
         """The number of columns, that of the bias included."""
         return self.n + self.bias
 
+    @property
+    def few(self) -> bool:
+        """Whether there are few rows, all at hand, and every digit of the solution counts."""
+        return self.m <= SHORT and self.rcond <= CLEAR and not self.alpha and self.known is None
+
     @cached_property
     def short(self) -> Triangle | None:
         """R and Z with fewer rows than columns, or None if that would not pay or not hold."""

@@ -152,13 +152,17 @@ def in_order(
         return
     with ONE_THREAD(), ThreadPoolExecutor(n) as pool:
         waiting: deque[Future[U]] = deque()
-        for item in items:
-            # NumPy keeps in the context which warnings are off.
-            waiting.append(pool.submit(copy_context().run, function, item))
-            if len(waiting) > n:
+        try:
+            for item in items:
+                # NumPy keeps in the context which warnings are off.
+                waiting.append(pool.submit(copy_context().run, function, item))
+                if len(waiting) > n:
+                    yield waiting.popleft().result()
+            while waiting:
                 yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
+        finally:  # nobody waits for blocks that have not begun, after an error or an interrupt
+            for future in waiting:
+                future.cancel()
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,9 @@ members' errors over the same folds.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,8 +83,13 @@ class Search:
             shapes = [Shape(name, kernel, scale) for scale in SCALES[kernel]]
         else:
             shapes = [Shape(name, kernel, depth=depth) for depth in DEPTHS]
-        found = in_order(lambda shape: fit_all(shape, view, A, G, self.targets), shapes)
-        return min(found, key=lambda member: member.error)
+        return self._best(shapes, view, A, G)
+
+    def _best(self, shapes: list[Shape], view: View, A: Array, G: Array) -> Member:
+        """Return the member of the smallest error; none is learned any more after an interrupt."""
+        learn = partial(fit_all, view=view, A=A, G=G, targets=self.targets)
+        with closing(in_order(learn, shapes)) as found:
+            return min(found, key=lambda member: member.error)
 
     def shaped(
         self, plain: Member, scales: Sequence[Sequence[float]] = (SCALES_AFTER,) * N_ROUNDS
@@ -102,8 +108,9 @@ class Search:
             learned = learned_again(rounds[-1], plain.X_fit_[kept], self.targets.of(kept))
             return fold, np.array([member(self.X[fold]) for member in learned])
 
-        for fold, answers in in_order(of_fold, list(self.folds)):
-            mean.add(fold, answers)
+        with closing(in_order(of_fold, list(self.folds))) as found:
+            for fold, answers in found:
+                mean.add(fold, answers)
         weight = self.targets.weight
         errors = [left_out_error(self.targets.Y, each, weight) for each in mean.value]
         scale = plain.error / (errors[0] or 1.0)
@@ -129,8 +136,7 @@ class Search:
         G = before.kernel.geometry(A, A)
         k = before.shape.rounds + 1
         shapes = [replace(before.shape, scale=scale, rounds=k) for scale in scales]
-        found = in_order(lambda shape: fit_all(shape, view, A, G, self.targets), shapes)
-        return replace(min(found, key=lambda member: member.error), before=before)
+        return replace(self._best(shapes, view, A, G), before=before)
 
 
 def _stretched_view(member: Member, weight: Array) -> Stretched:

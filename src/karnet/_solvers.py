@@ -6,8 +6,9 @@ A solver returns coefficients and rank, or None if it cannot be trusted with the
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,15 +21,18 @@ from ._dense import (
     ESTIMATE,
     back_substitute,
     column_norms,
+    exact_scale,
     largest_first,
     moderate,
     normal_solver,
+    pivoted_qr,
     sorted_qr,
     svd,
     triangular_rcond,
 )
-from ._problem import SUMMATION, Problem, centred_rows, noise, unit_diagonal
-from ._statistics import Centre, Gram, Pair, Stack, Sum, Triangle, triangular
+from ._minimum_norm import below_bias, below_exact_bias, minimum_norm
+from ._problem import Problem, centred_rows, noise, unit_diagonal
+from ._statistics import SHORT, Centre, Gram, Pair, Stack, Sum, Triangle, triangular
 
 __all__ = ["DUAL", "PRIMAL", "from_gram", "without_noise"]
 
@@ -39,12 +43,21 @@ Array = NDArray[np.float64]
 # take more.
 MAX_STEPS, SLOW, MORE_STEPS = 3, 0.1, 12
 
+# Reciprocal condition of a triangle from which on neither the order of rows nor that of columns
+# matters much.
+WELL = 1e-5
+# Means that the other coefficients are multiplied with, beside them and beside the bias, from which
+# on both are refined.
+FAR = 8.0
+# Share of the squared error that the last refinement may change before it has to be seen anew.
+NOTICED = 1e-9
+
 NONE = Sum(np.zeros(0))
 
 
 @dataclass(frozen=True)
 class Found:
-    """Coefficients and rank; what was observed of their fit, but for the last refinement.
+    """Coefficients and rank; what was observed of their fit, if it was seen in passing.
 
     And the statistic they were found from.
     """
@@ -88,18 +101,24 @@ def _through_gram(p: Problem, gram: Gram) -> Found | None:
             means = [arrays.like(A, each) for each in (centre.A, centre.B)]
             if near:
                 fit, B = fit - means[0] @ arrays.like(A, W), B - means[1]
-            seen = observe(fit + means[1], B + means[1], weight) if observe else NONE
-            error = B - fit
-            if weight is not None:
-                error *= weight[:, None]
-            AE = A.T @ error
+            xp, error = arrays.namespace(A), B - fit
+            weighted = error if weight is None else error * weight[:, None]
+            AE = A.T @ weighted
             if near:
-                AE -= means[0][:, None] * arrays.namespace(error).sum(error, axis=0)
-            return Pair(Sum(AE), seen)
+                AE -= means[0][:, None] * xp.sum(weighted, axis=0)
+            if not observe:
+                return Pair(Sum(AE), NONE)
+            tally = observe(fit + means[1], B + means[1], weight).value
+            squares = arrays.stacked([xp.sum(error * weighted)])
+            return Pair(Sum(AE), Sum(arrays.joined([tally, squares])))
 
         found = p.reduce(of_block, fine=True)
-        observed[0] = arrays.to_numpy(found.second.value) if observe else None
-        return solve_normal(found.first.value - alpha * W)
+        D = solve_normal(found.first.value - alpha * W)
+        if observe:
+            tally, squares = np.split(arrays.to_numpy(found.second.value), [-1])
+            same = p.n * _size(D, scale) ** 2 <= NOTICED * squares[0]
+            observed[0] = tally if same else None
+        return D
 
     W = solve_normal(gram.AB)
     if exact and not gram.single:
@@ -145,25 +164,34 @@ def _primal_qr(p: Problem) -> Found | None:
         return None
     least = ESTIMATE * p.n * p.rcond
     # Columns of unit length are at most sqrt(n) times worse than those of the best lengths.
-    if triangular_rcond(R) > np.sqrt(p.n) * least:
-        W = back_substitute(R, Z)
-    else:
-        scale = column_norms(R)
-        R = R / scale
-        if triangular_rcond(R) <= least:
-            return None
-        W = back_substitute(R, Z) / scale[:, None]
+    reciprocal = triangular_rcond(R)
+    if reciprocal <= np.sqrt(p.n) * least and triangular_rcond(R / column_norms(R)) <= least:
+        return None
+    W = _from_rows(p) if p.few and reciprocal < WELL else back_substitute(R, Z)
     return Found(_with_bias(p, W, p.triangle.centre), p.columns, statistic=_kept(p.triangle))
 
 
 def _primal_svd(p: Problem) -> Found | None:
-    R, Z = _triangular_system(p)
+    R, Z = centred_rows(p)[:2] if p.few else _triangular_system(p)
     if p.bias and not p.alpha:
-        coef, rank = _minimum_norm(p.rcond, R, Z, p.triangle.centre)
+        coef, rank = minimum_norm(p.rcond, R, Z, p.triangle.centre)
     else:
-        W, rank = _minimum_norm(p.rcond, R, Z)
+        W, rank = minimum_norm(p.rcond, R, Z)
         coef, rank = _with_bias(p, W, p.triangle.centre), rank + p.bias
     return Found(coef, rank, statistic=_kept(p.triangle))
+
+
+def _from_rows(p: Problem) -> Array:
+    """Return the solution for full rank from the rows themselves, the largest first.
+
+    With pivots, rows and columns of all sizes keep their digits.
+    """
+    A, B, _ = centred_rows(p)
+    scale = exact_scale(column_norms(A))
+    Q, R, order = pivoted_qr(A / scale)
+    W = np.empty((p.n, B.shape[1]))
+    W[order] = back_substitute(R, Q.T @ B)
+    return W / scale[:, None]
 
 
 def _kept(triangle: Triangle) -> Triangle:
@@ -213,8 +241,12 @@ def _dual_qr(p: Problem) -> Found | None:
         return None
     A, B, centre = _dual_system(p)
     Q, R = sorted_qr(A.T)
-    if triangular_rcond(R) <= ESTIMATE * p.m * p.rcond:
+    reciprocal = triangular_rcond(R)
+    if reciprocal <= ESTIMATE * p.m * p.rcond:
         return None
+    if reciprocal < WELL and len(Q) <= SHORT:
+        Q, R, order = pivoted_qr(A.T)
+        B = B[order]
     return _from_dual(p, Q @ back_substitute(R, B, transposed=True), centre)
 
 
@@ -223,7 +255,7 @@ def _dual_svd(p: Problem) -> Found | None:
         return _primal_svd(p)
     A, B, centre = centred_rows(p)
     if not p.alpha:
-        coef, rank = _minimum_norm(p.rcond, A, B, centre if p.bias else None)
+        coef, rank = minimum_norm(p.rcond, A, B, centre if p.bias else None)
         return Found(coef, rank, statistic=_rows_kept(p))
     U, s, Vt = svd(A)
     felt = s > p.rcond * s[:1].sum()
@@ -257,55 +289,59 @@ def _rows_kept(p: Problem) -> Stack:
     return Stack((p.stack.A,), (p.stack.B,))
 
 
-PRIMAL: dict[str, Solver] = {"cholesky": _primal_cholesky, "qr": _primal_qr, "svd": _primal_svd}
+def _refining(solver: Solver) -> Solver:
+    """Return the solver with a second run, for what is left, where columns lie far from zero.
+
+    If rows are few, that is: a bias is a difference of means, and feels each digit of the others.
+    """
+
+    def twice(p: Problem) -> Found | None:
+        found = solver(p)
+        if found is None or not (p.bias and p.few) or found.rank < p.columns:
+            return found
+        if not isinstance(found.statistic, (Gram, Triangle)):  # it was in single precision
+            return found
+        centre, W = found.statistic.centre, found.coef[1:]
+        if not arrays.is_host(centre.mean):
+            centre = arrays.on_host(centre)
+        if not _far(centre, found.coef):
+            return found
+
+        def left(statistic: Callable[..., Any], /, fine: bool = False) -> Any:
+            def of_block(A: Array, B: Array, weight: Array | None) -> Any:
+                A, B = centre.subtract(A, B, None)
+                return statistic(A, B - A @ arrays.like(A, W), weight)
+
+            return p.reduce(of_block, fine)
+
+        rest = solver(replace(p, reduce=left, sample=None, observe=None))
+        if rest is None:
+            return found
+        return replace(found, coef=below_exact_bias(W, rest.coef[1:], centre))
+
+    return twice
+
+
+def _far(centre: Centre, coef: Array) -> bool:
+    """Return whether rounding of the other coefficients is most of what a bias is wrong by."""
+    if centre.A @ centre.A <= FAR**2:  # which bounds what follows, in less time
+        return False
+    squares = coef[1:] ** 2
+    terms = centre.A**2 @ squares
+    others = np.maximum(FAR**2 * squares.max(axis=0, initial=0.0), (coef[0] / FAR) ** 2)
+    return bool((terms > others).any())
+
+
+PRIMAL: dict[str, Solver] = {
+    "cholesky": _refining(_primal_cholesky),
+    "qr": _refining(_primal_qr),
+    "svd": _refining(_primal_svd),
+}
 DUAL: dict[str, Solver] = {"cholesky": _dual_cholesky, "qr": _dual_qr, "svd": _dual_svd}
 
 
-def _minimum_norm(
-    rcond: float, R: Array, Z: Array, centre: Centre | None = None
-) -> tuple[Array, int]:
-    """Return the minimum-norm solution of ``R W = Z``, and the rank of R with columns scaled.
-
-    With a centre, R and Z are centred, and the solution and rank are those of ``[1, A] W = B``: it
-    meets ``bias + mean_A W = mean_B`` too, and the bias counts in the norm.
-    """
-    n = R.shape[1]
-    scale = column_norms(R)
-    U, s, Vt = svd(R / scale)
-    largest = s[:1].sum()
-    rank = int(np.sum(s > rcond * largest))
-    z = (U[:, :rank].T @ Z) / s[:rank, None]
-    if rank == n or (s[rank:] > EPS * n * largest).any():
-        # Of full rank W is unique. Where the cut-off leaves out directions that R still feels, it
-        # would change the fit to shorten W along them: W stays the shortest in scaled columns.
-        W = Vt[:rank].T @ z / scale[:, None]
-        return (W, rank) if centre is None else (_below_bias(W, centre), rank + 1)
-    # C W = z holds for every least-squares solution; the shortest lies in the span of C's rows.
-    C = Vt[:rank] * scale
-    Q, T = sorted_qr(C.T)
-    W = Q @ back_substitute(T, z, transposed=True)
-    return (W, rank) if centre is None else (_share_with_bias(W, Q, centre), rank + 1)
-
-
-def _share_with_bias(W: Array, Q: Array, centre: Centre) -> Array:
-    """Return the shortest [bias; W] with ``bias + mean_A W = mean_B`` that fits like W.
-
-    Along d, the part of the means outside the span of Q, a change of W looks like a bias.
-    """
-    d = centre.A - Q @ (Q.T @ centre.A)
-    d -= Q @ (Q.T @ d)
-    d[np.abs(d) <= EPS * (len(d) + SUMMATION) * np.abs(centre.A)] = 0.0
-    length = np.hypot(1.0, column_norms(d[:, None])[0] if d.any() else 0.0)
-    share = (centre.B - centre.A @ W) / length
-    return np.vstack([share / length, W + np.outer(d / length, share)])
-
-
 def _with_bias(p: Problem, W: Array, centre: Centre) -> Array:
-    return _below_bias(W, centre) if p.bias else W
-
-
-def _below_bias(W: Array, centre: Centre) -> Array:
-    return np.vstack([centre.B - centre.A @ W, W])
+    return below_bias(W, centre) if p.bias else W
 
 
 def _refined(

@@ -14,6 +14,7 @@ from . import _algebra as algebra
 from . import _array as arrays
 
 __all__ = [
+    "BLOCKED",
     "SHORT",
     "Centre",
     "Gram",

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
 from . import _array as arrays
 from ._rows import block_slices
+from ._threads import ONE_THREAD
 from ._words import shown
 from .activations import Array
 
@@ -46,12 +47,18 @@ REFUSALS = (TypeError, ValueError, OverflowError)
 @contextmanager
 def unchanged_on_failure(estimator: object) -> Iterator[None]:
     """Put the estimator's attributes back as they were if the block does not end well."""
-    before = dict(vars(estimator))
+    before, inside = dict(vars(estimator)), ONE_THREAD.is_inside()
     try:
         yield
-    except BaseException:
-        vars(estimator).clear()
-        vars(estimator).update(before)
+    except BaseException as error:
+        # In one go: another interrupt must not come in between.
+        estimator.__dict__ = before
+        if not inside:
+            ONE_THREAD.leave()
+        if isinstance(error, MemoryError) and not str(error):  # as LAPACK's wrappers say it
+            raise MemoryError(
+                "there is not enough memory for this: use fewer rows, features or units."
+            ) from error
         raise
 
 

@@ -45,9 +45,9 @@ def _memory_kept() -> Iterator[None]:
     if libc is None or TRIM not in os.environ:
         yield
         return
-    libc.mallopt(M_MMAP_THRESHOLD, KEPT_MMAP)
-    libc.mallopt(M_TRIM_THRESHOLD, KEPT_TRIM)
     try:
+        libc.mallopt(M_MMAP_THRESHOLD, KEPT_MMAP)
+        libc.mallopt(M_TRIM_THRESHOLD, KEPT_TRIM)
         yield
     finally:
         libc.mallopt(M_MMAP_THRESHOLD, int(os.environ.get(MMAP, DEFAULT_MMAP)))

@@ -13,12 +13,9 @@ import json
 import os
 import re
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import IO, Any
-from uuid import uuid4
 from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
 
 from numpy.lib import format as npy
@@ -29,6 +26,7 @@ from ._file_check import RefusedError, check_array, check_tree
 from ._file_fit import check_fitted
 from ._file_names import SKRUB, TRUSTED
 from ._file_tree import Tree
+from ._whole import whole_file
 
 __all__ = ["load", "save"]
 
@@ -82,7 +80,7 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
     if len(schema) > LARGEST_TREE:
         raise ValueError(f"{type(estimator).__name__} has too many parts for a model file.")
     texts = {HEADER: header, TREE: schema}
-    with _written_whole(Path(path)) as file:
+    with whole_file(Path(path)) as unfinished, unfinished.open("xb+") as file:
         for compression in (ZIP_DEFLATED, ZIP_STORED):
             file.seek(0)
             file.truncate()
@@ -120,26 +118,6 @@ def _checked_skrub() -> str:
     if not found.startswith(f"{SKRUB}."):
         raise ImportError(f"a model file with a TableVectorizer {wanted} Installed is {found}.")
     return found
-
-
-@contextmanager
-def _written_whole(path: Path) -> Iterator[IO[bytes]]:
-    """Give a file that takes the place of `path` if the block ends well, and else is gone."""
-    path = Path(os.path.realpath(path))
-    draft = path.with_name(f".karnet-{uuid4().hex}")
-    try:
-        with draft.open("xb+") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(draft, path)
-    except OSError as error:
-        if error.errno is not None:
-            error.filename, error.filename2 = os.fspath(path), None
-        raise
-    finally:
-        with suppress(OSError):
-            draft.unlink()
 
 
 def _write(

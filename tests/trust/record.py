@@ -38,9 +38,10 @@ def write_page(
     folder : Path
         Where the page goes.
     """
+    threads = int(os.environ.get("OPENBLAS_NUM_THREADS", os.cpu_count() or 1))
     measured = (
         f"Written by `{command}` on {datetime.date.today():%d %B %Y}: {counts}. "
-        f"{describe_machine(os.cpu_count() or 1)}; {describe_versions()}."
+        f"{describe_machine(threads)}; {describe_versions()}."
     )
     page = folder / f"{name}.md"
     folder.mkdir(parents=True, exist_ok=True)

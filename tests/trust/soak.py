@@ -53,7 +53,9 @@ def predictions_part(predicted: dict[str, dict], seconds: float) -> list[str]:
         f"## Predictions for {seconds:.0f} s",
         "Four kinds of network, from files, asked for 1, 50 or 20 000 rows at random, by all of "
         "these at once. Every answer is compared, bit for bit, with the one that a single thread "
-        "gave. Growth is that of memory from the second fifth of the time to the last.",
+        "gave. Growth is that of memory from the second fifth of the time to the last, after as "
+        "many threads at once as glibc makes arenas for, eight for each core, have had it make "
+        "them: it keeps them all. `MALLOC_ARENA_MAX` limits them where memory is scarce.",
         table(head, rows),
     ]
 

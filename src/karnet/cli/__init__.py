@@ -19,10 +19,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except ImportError as error:
         print(f"karnet: {error}", file=sys.stderr)
         raise SystemExit(2) from error
-    from ._app import app
-
     try:
+        from ._app import app
+
         app(given, prog_name="karnet", obj=shlex.join(["karnet", *given]))
+    except KeyboardInterrupt as interrupt:
+        print("karnet: interrupted.", file=sys.stderr)
+        raise SystemExit(130) from interrupt
     except SystemExit as end:
         if end.code:
             raise

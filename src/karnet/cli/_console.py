@@ -41,10 +41,11 @@ def sentences(command: Callable[P, None]) -> Callable[P, None]:
                 # What a user should know is said by the command itself.
                 warnings.simplefilter("ignore")
                 command(*args, **kwargs)
+            sys.stdout.flush()
         except BrokenPipeError:
             raise
         except (ValueError, OSError, ImportError) as error:
-            _end(2, _one_line(str(error)) or type(error).__name__)
+            _end(2, _one_line(_said(error)) or type(error).__name__)
         except MemoryError:
             _end(2, "there is not enough memory for this: use fewer rows or columns.")
         except KeyboardInterrupt:
@@ -62,8 +63,21 @@ def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
+def _said(error: Exception) -> str:
+    """Return what an error says; of one of the system what is wrong with which file."""
+    if not isinstance(error, OSError) or error.strerror is None:
+        return str(error)
+    where = "" if error.filename is None else f"{os.fspath(error.filename)}: "
+    return f"{where}{error.strerror}."
+
+
 def _end(code: int, text: str) -> None:
     print(f"karnet: {text}", file=sys.stderr)
+    try:
+        sys.stdout.flush()
+    except OSError:
+        # What a full disk did not take must not be tried again when Python ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     raise typer.Exit(code)
 
 

@@ -17,6 +17,7 @@ from urllib.error import URLError
 import numpy as np
 from sklearn.datasets import fetch_openml
 
+from .._whole import whole_file
 from ._table import DataSet
 from ._tidy import Cells, Loaded, Source, pandas, refusal, tidy
 
@@ -141,10 +142,7 @@ REGROUP: MappingProxyType[str, Callable[[Any], Any]] = MappingProxyType(
 def _keep(cells: Cells, path: Path) -> None:
     """Write the cells as CSV, so that a file with this name is always a whole one."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(dir=path.parent) as beside:
-        whole = Path(beside, path.name)
-        with whole.open("w", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file)
-            writer.writerow(cells.names)
-            writer.writerows(cells.values.tolist())
-        whole.replace(path)
+    with whole_file(path) as new, new.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(cells.names)
+        writer.writerows(cells.values.tolist())

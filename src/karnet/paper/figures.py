@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 
+from .._whole import whole_file
 from ..pages.drawing import COLOURS, INK, LINE, MARKERS, SHADES, STYLED, WIDTH, rules, svg
 from . import iris, xor
 
@@ -41,9 +42,11 @@ def save(figure: Figure, folder: Path, name: str) -> str:
     """Write a figure as SVG and PNG, and return the SVG as it can stand inside a page."""
     folder.mkdir(parents=True, exist_ok=True)
     text = svg(figure, name)
-    software = {"Software": None}
-    figure.savefig(folder / f"{name}.png", facecolor="white", dpi=150, metadata=software)
-    (folder / f"{name}.svg").write_text(text, encoding="utf-8")
+    look: dict[str, Any] = {"facecolor": "white", "dpi": 150, "metadata": {"Software": None}}
+    with whole_file(folder / f"{name}.png") as unfinished:
+        figure.savefig(unfinished, format="png", **look)
+    with whole_file(folder / f"{name}.svg") as unfinished:
+        unfinished.write_text(text, encoding="utf-8")
     return text[text.index("<svg") :]
 
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import csv
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import astuple, dataclass, fields
 from math import nan
 from pathlib import Path
 from typing import Any, Self
+
+from .._whole import whole_file
 
 __all__ = ["Fit", "Key", "Store", "write_csv"]
 
@@ -77,15 +80,31 @@ class Store:
     """
 
     def __init__(self, path: Path, settings: str) -> None:
-        self._connection = sqlite3.connect(path, timeout=60.0)
+        self._path = path
+        with self._named():
+            self._connection = sqlite3.connect(path, timeout=60.0)
         try:
             self._prepare(path.name, settings)
         except BaseException:
             self._connection.close()
             raise
 
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        """Say of which file it is that SQLite fails."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise OSError(f"{self._path} cannot be used: {error}.") from error
+
+    @contextmanager
+    def _changes(self) -> Iterator[sqlite3.Connection]:
+        """Give the connection for changes that are made together or not at all."""
+        with self._named(), self._connection as db:
+            yield db
+
     def _prepare(self, name: str, settings: str) -> None:
-        with self._connection as db:
+        with self._changes() as db:
             db.execute("CREATE TABLE IF NOT EXISTS settings (settings TEXT PRIMARY KEY)")
             db.execute("CREATE TABLE IF NOT EXISTS commands (command TEXT PRIMARY KEY)")
             db.execute(
@@ -109,31 +128,33 @@ class Store:
     def add(self, fits: list[Fit]) -> None:
         """Keep fits; one that is there already stays as it is."""
         marks = ", ".join("?" * len(COLUMNS))
-        with self._connection as db:
+        with self._changes() as db:
             db.executemany(
                 f"INSERT OR IGNORE INTO fits VALUES ({marks})", [astuple(fit) for fit in fits]
             )
 
     def add_command(self, command: str) -> None:
         """Keep the command that fits are made with, once."""
-        with self._connection as db:
+        with self._changes() as db:
             db.execute("INSERT OR IGNORE INTO commands VALUES (?)", (command,))
 
     def commands(self) -> list[str]:
         """Return the commands that fits were made with, in the order of their first use."""
-        found = self._connection.execute("SELECT command FROM commands ORDER BY rowid")
-        return [row[0] for row in found]
+        return [row[0] for row in self._read("SELECT command FROM commands ORDER BY rowid")]
 
     def keys(self) -> set[Key]:
         """Return the keys of all fits that are there."""
-        return set(self._connection.execute("SELECT method, dataset, trial, fold FROM fits"))
+        return set(self._read("SELECT method, dataset, trial, fold FROM fits"))
 
     def fits(self) -> list[Fit]:
         """Return all fits, in the order of their keys."""
-        rows = self._connection.execute(
-            f"SELECT {', '.join(COLUMNS)} FROM fits ORDER BY method, dataset, trial, fold"
-        )
+        order = "ORDER BY method, dataset, trial, fold"
+        rows = self._read(f"SELECT {', '.join(COLUMNS)} FROM fits {order}")
         return [Fit(*map(_value, row)) for row in rows]
+
+    def _read(self, query: str) -> list[Any]:
+        with self._named():
+            return self._connection.execute(query).fetchall()
 
     def write_csv(self, path: Path) -> None:
         """Write all fits, one a row."""
@@ -142,12 +163,10 @@ class Store:
 
 def write_csv(path: Path, header: Iterable[str], rows: Iterable[Iterable[Any]]) -> None:
     """Write a table into a file that is there whole or not at all."""
-    draft = path.with_name(f".{path.name}.part")
-    with draft.open("w", newline="", encoding="utf-8") as file:
+    with whole_file(path) as new, new.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(header)
         writer.writerows(rows)
-    draft.replace(path)
 
 
 def _value(cell: Any) -> Any:
