@@ -399,3 +399,18 @@ def test_values_whose_squares_vanish_count_as_zeros():
     path = RidgePath.of(np.eye(3) * 1e-200, np.ones((3, 1)))
     assert np.isfinite(path.coef(0.0)).all()
     assert np.isfinite(path.loo(0.0)).all()
+
+
+@pytest.mark.parametrize("weight", [[1.0, 1e-20, 1.0], [1e-300, 1e-300, 1e-300]], ids=str)
+def test_weights_that_leave_too_little_are_refused(weight):
+    path = RidgePath.of(np.eye(3), np.ones((3, 1)), weight)
+    with pytest.raises(ValueError, match=r"needs weights within 1e\+15 of each other"):
+        path.loo(1.0)
+    with pytest.raises(ValueError, match=r"needs weights within 1e\+15 of each other"):
+        path.kfold(1.0, [[0]])
+
+
+def test_the_least_weights_there_are_leave_rows_out_whole():
+    A, B = np.random.default_rng(0).standard_normal((2, 6, 2))
+    least = RidgePath.of(A, B, np.full(6, 1e-280)).loo(0.0)
+    np.testing.assert_allclose(least, RidgePath.of(A, B).loo(0.0), rtol=1e-6)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from . import _array as arrays
 from ._dense import EPS, largest
-from ._ridge_factor import LARGEST
+from ._ridge_factor import APART, LARGEST
 from ._rows import Table
 from ._statistics import SHORT, Centre, Stack, Sum, Triangle
 from .loo import LIMIT, RidgePath, squared_error
@@ -75,7 +75,7 @@ class LeaveOneOut:
         rest = Y - U @ self.Z
         nothing = beside <= ROUNDING
         beside[nothing], rest[nothing] = 0.0, 0.0
-        copy = np.minimum(1.0, 1.0 / weights)
+        copy = 1.0 / np.maximum(weights, 1.0)
         left = (1.0 - copy) + copy * (beside + U**2 @ self.share)
         rest += U @ (self.share[:, None] * self.Z)
         return np.asarray(rest / (np.sqrt(weights) * left)[:, None])
@@ -120,6 +120,7 @@ def loo_squared_error(
         weight = None if rows.weight is None else arrays.to_numpy(rows.weight)
         if not max(largest(stack.A), largest(stack.B)) <= LARGEST:
             return float("inf")
+        weight = None if weight is None else np.maximum(weight, 1e3 * APART * weight.max())
         path = RidgePath.of(stack.A, stack.B, weight, free)
         return squared_error(in_goals(path.B), in_goals(path.loo(alpha)), weight)
 

@@ -17,6 +17,7 @@ from ._lstsq import choose_solver, real
 __all__ = [
     "LARGEST",
     "LEFT",
+    "check_left_out",
     "checked_rows",
     "checked_split",
     "constant",
@@ -36,6 +37,8 @@ GRAM = 1e-6
 LEFT = 1e-3
 # Largest value whose squares, times weights, can be summed.
 LARGEST = 1e140
+# The least weight beside the largest, and at all, beside which others can be left out.
+APART, LEAST_WEIGHT = 1e-15, 1e-290
 
 
 def constant(weight: Array, bias: bool) -> Array:
@@ -107,9 +110,21 @@ def checked_rows(
     return M, right, weights
 
 
-def checked_split(split: ArrayLike, m: int) -> Indices:
-    """Return the numbers of the rows left out together, if m rows have them and others stay."""
-    rows = np.asarray(split)
+def check_left_out(weight: Array) -> None:
+    """Raise an error if too little would be left of some rows to learn from."""
+    if len(weight) == 1 and weight[0] <= 1.0:
+        raise ValueError("one row leaves none to learn from: leave-one-out needs two.")
+    if not weight.min() > max(APART * weight.max(), LEAST_WEIGHT):
+        raise ValueError(
+            f"leaving out rows needs weights within {1.0 / APART:.0e} of each other, and above "
+            f"{LEAST_WEIGHT:.0e}."
+        )
+
+
+def checked_split(split: ArrayLike, weight: Array) -> Indices:
+    """Return the numbers of the rows left out together, if they are there and others stay."""
+    check_left_out(weight)
+    rows, m = np.asarray(split), len(weight)
     if rows.ndim != 1 or rows.dtype.kind not in "iu" or len(np.unique(rows)) != len(rows):
         raise ValueError("a split must be a list of distinct row numbers.")
     if len(rows) and not 0 <= rows.min() <= rows.max() < m:

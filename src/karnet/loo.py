@@ -35,6 +35,7 @@ from ._lstsq import check_non_negative
 from ._problem import SUMMATION
 from ._ridge_factor import (
     LEFT,
+    check_left_out,
     checked_rows,
     checked_split,
     constant,
@@ -228,9 +229,8 @@ class RidgePath:
 
     def loo_path(self, alphas: Sequence[float] | Array) -> Iterator[Array]:
         """Yield `loo` for one alpha after the other."""
-        if len(self.B) == 1 and self.weight[0] <= 1.0:
-            raise ValueError("one row leaves none to learn from: leave-one-out needs two.")
-        copy = np.minimum(1.0, 1.0 / self.weight)[:, None]
+        check_left_out(self.weight)
+        copy = 1.0 / np.maximum(self.weight, 1.0)[:, None]
         shares = self._shares(alphas)
         G = self._beside[0][:, None] + self.U**2 @ shares.T
         left = (1.0 - copy) + copy * G
@@ -261,7 +261,7 @@ class RidgePath:
         """Yield for every split the predictions of `kfold` for all alphas: alphas x rows x q."""
         shares = self._shares(alphas)
         for split in splits:
-            rows = checked_split(split, len(self.B))
+            rows = checked_split(split, self.weight)
             block = _Block(self, rows)
             errors = np.array([block.errors(share) for share in shares])
             yield self.B[rows] - errors / self._root[rows]

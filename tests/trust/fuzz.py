@@ -239,9 +239,9 @@ Hypothesis, and for the two readers of files by atheris too, which follows the l
 LAWS = """\
 Finite inputs of any shape, type and magnitude give finite answers, or are refused as too large;
 labels renamed in order give the same network; random layers with a ridge come out the same to 1e-8
-however rows are cut into blocks, added, merged and forgotten; weights are repeats; what is saved
-comes back bit for bit; and ONNX answers as the network does. Hypothesis looks for examples to the
-contrary."""
+however rows are cut into blocks, added and merged, and to 1e-6 after others were forgotten; weights
+are repeats; what is saved comes back bit for bit; and ONNX answers as the network does. Hypothesis
+looks for examples to the contrary."""
 
 MENDED = (Path(__file__).parent / "fuzz_found.md").read_text(encoding="utf-8").strip()
 QUICK = {target: max(n_cases // 400, 4) for target, n_cases in CASES.items()}
