@@ -121,32 +121,47 @@ def fault_of(kind: str, when: float, out: Path) -> Callable[[], None] | None:
 
 
 def kill(writer: Writer, n_random: int, n_writing: int, seed: int = 0) -> Counts:
-    """Return what is found after kills of one writer."""
+    """Return what is found after kills of one writer, as many at random moments as asked for."""
     rng = random.Random(seed)
     counts = Counts(writer.name, seconds=largest(writer.work)[1])
+    planned = list(plans(writer.work, n_random, n_writing, rng))
     with folder() as top:
-        runs = []
-        for number, (kind, when) in enumerate(plans(writer.work, n_random, n_writing, rng)):
-            out = top / str(number)
-            out.mkdir()
-            if number % 2:
-                writer.put_old(out)
-            moment = when if kind == "random" else None
-            work = writer.in_folder(out)
-            runs.append(Run(work, fault_of(kind, when, out), moment, about=(kind, out)))
-        for ended in run_all(runs):
-            kind, out = ended.run.about
-            if ended.killed in KILLS:
-                counts.killed[kind] += 1
-            elif ended.code:
-                counts.wrong.append(f"{writer.name}: {ended.err}")
-            _look_at(writer, out, counts)
+        while planned and len(list(top.iterdir())) < 4 * (n_random + n_writing):
+            kill_once_each(writer, planned, top, counts)
+            # Some ended before they were killed, where others slowed down the first runs.
+            missing = n_random - counts.killed["random"]
+            planned = [("random", rng.uniform(0.0, counts.seconds)) for _ in range(missing)]
         again = sorted(top.iterdir())[::EVERY]
         for ended in run_all(Run(writer.in_folder(out), about=out) for out in again):
             counts.again += 1
             if ended.code or not writer.finished(ended.run.about):
                 counts.failed.append(f"{writer.name}, after a kill: {ended.err}")
     return counts
+
+
+def kill_once_each(
+    writer: Writer, planned: list[tuple[str, float]], top: Path, counts: Counts
+) -> None:
+    """Count what is found after kills that were planned."""
+    runs = []
+    first = len(list(top.iterdir()))
+    for number, (kind, when) in enumerate(planned, start=first):
+        out = top / str(number)
+        out.mkdir()
+        if number % 2:
+            writer.put_old(out)
+        moment = when if kind == "random" else None
+        work = writer.in_folder(out)
+        runs.append(Run(work, fault_of(kind, when, out), moment, about=(kind, out)))
+    for ended in run_all(runs):
+        kind, out = ended.run.about
+        if ended.killed in KILLS:
+            counts.killed[kind] += 1
+        elif ended.code:
+            counts.wrong.append(f"{writer.name}: {ended.err}")
+        else:
+            counts.seconds = min(counts.seconds, ended.seconds)
+        _look_at(writer, out, counts)
 
 
 def _look_at(writer: Writer, out: Path, counts: Counts) -> None:

@@ -55,11 +55,10 @@ QUICK_WRITERS = ("karnet predict, CSV", "karnet.save")
 
 def kills(all_writers: list[Writer], sizes: Sizes, quick: bool) -> Part:
     """Kill everything that writes."""
-    # Some end before they are killed.
-    n_random = sizes.kills + sizes.kills // 6
-    found = fault_kills.kill_all(all_writers, n_random, sizes.writing)
+    found = fault_kills.kill_all(all_writers, sizes.kills, sizes.writing)
     if not quick:
-        found.append(kill_reproduce(n_random, sizes.writing))
+        # Some end before they are killed.
+        found.append(kill_reproduce(sizes.kills + sizes.kills // 6, sizes.writing))
     wrong = [text for each in found for text in (*each.wrong, *each.failed)]
     n_killed = sum(sum(each.killed.values()) for each in found)
     missing = [
