@@ -75,8 +75,9 @@ class Writer:
                 read(path)
             except Exception as error:
                 wrong.append(f"{self.name}: {name} is half a file ({error})")
-        known = {*self.readers, *strays(folder)}
-        others = {path.name for path in folder.iterdir()} - known
+        # One look: another run may begin or end a draft meanwhile.
+        names = {path.name for path in folder.iterdir() if not path.match(DRAFT)}
+        others = names - set(self.readers)
         return wrong + [f"{self.name}: {name} should not be there" for name in sorted(others)]
 
     def finished(self, folder: Path) -> bool:
@@ -87,9 +88,12 @@ class Writer:
         )
 
 
+DRAFT = ".karnet-*.part"
+
+
 def strays(folder: Path) -> list[str]:
     """Return the names of unfinished files that were left behind, in all folders below."""
-    return sorted(path.name for path in folder.rglob(".karnet-*.part"))
+    return sorted(path.name for path in folder.rglob(DRAFT))
 
 
 def command(*arguments: str) -> Callable[[Path], None]:
