@@ -24,7 +24,8 @@ PACKAGES = (
 
 def describe_machine(threads: int) -> str:
     """Return processor, cores and threads in words."""
-    return f"{_processor()}, {os.cpu_count()} cores, {threads} threads, {platform.system()}"
+    of_blas = "1 thread" if threads == 1 else f"{threads} threads"
+    return f"{_processor()}, {os.cpu_count()} cores, {of_blas}, {platform.system()}"
 
 
 def describe_versions() -> str:

@@ -25,9 +25,9 @@ N_SEEDS = 30
 # Families of each kind, at sizes that take little time.
 SHORT = [
     *(f"{shape}, condition 1e+{k:02}" for shape in ("tall", "wide") for k in range(0, 15, 2)),
-    *(f"{shape}, condition 1e+{k:02}" for shape in ("tall", "wide") for k in (5, 16)),
+    *(f"{shape}, condition 1e+{k:02}" for shape in ("tall", "wide") for k in (5, 15, 16)),
     *(f"tall, columns scaled, 1e+{k:02}" for k in (0, 2, 4, 5, 6, 8)),
-    *("tall, rows scaled, 1e+00", "tall, rows scaled, 1e+04", "tall, float32, 1e+03"),
+    *("tall, rows scaled, 1e+00", "square, rows scaled, 1e+02", "tall, float32, 1e+03"),
     *("tall, rank 4", "square, rank 6, graded", "tall, rank 6, columns scaled"),
     *(f"Hilbert {n}" for n in (3, 5, 8, 10, 11)),
     *(f"Vandermonde 25 x {n}" for n in (4, 8, 12)),
@@ -48,7 +48,7 @@ def test_a_solver_trusted_too_far_is_noticed(monkeypatch):
     monkeypatch.setattr(_dense, "TRUSTED", 0.0)
     monkeypatch.setattr(_dense, "EXACT", 0.0)
     bars = family_bars({"": measure(FAMILIES["tall, condition 1e+06"], range(4))})
-    assert [bar.met for bar in bars] == [True, False, True, False]
+    assert [bar.met for bar in bars] == [True, True, False, True, False]
 
 
 @pytest.mark.parametrize("dataset", DATASETS, ids=lambda dataset: dataset.name)
