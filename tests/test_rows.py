@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -13,7 +12,6 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from karnet._rows import Rows, block_slices, dense, in_order
 from karnet._statistics import Gram, Stack, Sum, Triangle
-from karnet._threads import ONE_THREAD
 
 
 @pytest.mark.parametrize(("n_rows", "width"), [(0, 3), (1, 1), (256, 10**9), (1000, 10**9)])
@@ -54,22 +52,6 @@ def test_blocks_run_side_by_side_on_as_many_threads_as_blas_may_use():
         assert list(in_order(lambda _: threading.get_ident(), [0, 1])) == 2 * [
             threading.get_ident()
         ]
-
-
-def blas_threads():
-    return {each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"}
-
-
-def test_contexts_of_one_thread_may_be_nested_and_are_one_at_a_time():
-    with threadpool_limits(2):
-        with ONE_THREAD():
-            with ONE_THREAD():
-                assert blas_threads() == {1}
-            assert blas_threads() == {1}
-            assert ONE_THREAD.allowed() == 2
-            with ThreadPoolExecutor(1) as pool:
-                assert pool.submit(ONE_THREAD.allowed).result() == 1
-        assert blas_threads() == {2}
 
 
 def test_what_threads_compute_comes_in_order_and_with_its_errors():

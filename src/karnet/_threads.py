@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
@@ -58,8 +59,9 @@ class _Visit:
 class OneThread:
     """A context in which BLAS uses one thread.
 
-    One thread of Python at a time limits BLAS, and gives back itself what was allowed before.
-    Others go on as things are. An interrupt, wherever it comes, leaves no limit behind.
+    One thread of Python at a time limits BLAS, and gives back itself what was allowed before:
+    threadpoolctl lets no other one do so. Others go on as things are. An interrupt, wherever it
+    comes, leaves no limit behind.
     """
 
     def __init__(self) -> None:
@@ -109,6 +111,11 @@ class OneThread:
         if self.is_inside():
             self._end(self._inside.get(HERE))
 
+    def forget_others(self) -> None:
+        """End what another thread began, which is not there in a process forked from its own."""
+        if not self.is_inside():
+            self._end(self._inside.get(HERE))
+
     @contextmanager
     def alone(self) -> Iterator[None]:
         """Limit BLAS, and allow for no other threads inside: a pool of workers has the cores."""
@@ -122,6 +129,8 @@ class OneThread:
 
 
 ONE_THREAD = OneThread()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=ONE_THREAD.forget_others)
 
 
 def one_thread_if_narrow(m: int, n: int) -> AbstractContextManager[None]:
