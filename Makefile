@@ -136,7 +136,7 @@ benchmarks/.venv-xrfm/.made: pyproject.toml
 .PHONY: tables
 
 tables: benchmarks/.venv/.tables ## two commands on mixed tables beside LightGBM; KARNET_DATA names the folder
-	$(BENCH) benchmarks/tables.py --out benchmarks/results/tables.csv
+	$(BENCH) benchmarks/mixed_tables.py --out benchmarks/results/tables.csv
 
 benchmarks/.venv/.tables: benchmarks/.venv/.made
 	$(BENCH) $(PIP_INSTALL) --editable '.[table]'

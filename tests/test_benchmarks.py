@@ -49,5 +49,5 @@ def test_pictures_are_drawn(script, tmp_path):
 
 @pytest.mark.skipif("KARNET_DATA" not in os.environ, reason="KARNET_DATA names no folder")
 def test_mixed_tables_are_compared():
-    printed = ran("benchmarks/tables.py", "--sets", "votes", "--only", "1")
+    printed = ran("benchmarks/mixed_tables.py", "--sets", "votes", "--only", "1")
     assert "Each command under 20 s" in printed

@@ -7,7 +7,7 @@ different names. This is the only one that knows torch and CuPy.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import is_dataclass, replace
 from functools import cache
 from threading import local
 from typing import Any, TypeVar
@@ -58,6 +58,8 @@ T = TypeVar("T")
 TINY = float(np.finfo(np.float64).eps)
 # Numbers that are held at a time on a device that does not say how much memory it has.
 ELSEWHERE = 2**24
+# Small problems ask for these so often that they would feel a union made anew.
+NUMPY = (np.ndarray, np.generic)
 
 
 def torch_itself() -> Any:
@@ -69,7 +71,7 @@ def torch_itself() -> Any:
 
 def is_host(x: Any) -> bool:
     """Return whether x is an array of NumPy, or a sparse matrix."""
-    return isinstance(x, np.ndarray | np.generic) or hasattr(x, "tocsr")
+    return isinstance(x, NUMPY) or hasattr(x, "tocsr")
 
 
 def is_foreign(x: Any) -> bool:
@@ -85,7 +87,7 @@ def library(x: Any) -> str:
 
 def namespace(x: Any) -> Any:
     """Return the module of functions for the library of x, by the names of the array standard."""
-    if isinstance(x, np.ndarray | np.generic):
+    if isinstance(x, NUMPY):
         return np
     if library(x) not in ("torch", "cupy"):
         return x.__array_namespace__()
@@ -120,7 +122,7 @@ def like(x: Any, values: Any) -> Any:
 
 def to_numpy(x: Any) -> NDArray[Any]:
     """Return x as an array of NumPy."""
-    if isinstance(x, np.ndarray | np.generic):
+    if isinstance(x, NUMPY):
         return np.asarray(x)
     if hasattr(x, "cpu"):  # torch
         return np.asarray(x.detach().cpu())
@@ -135,8 +137,10 @@ def to_numpy(x: Any) -> NDArray[Any]:
 def on_host(thing: T) -> T:
     """Return a dataclass with all arrays in it, and in dataclasses in it, as arrays of NumPy."""
     if is_dataclass(thing) and not isinstance(thing, type):
-        parts = {each.name: getattr(thing, each.name) for each in fields(thing)}
-        return replace(thing, **{name: on_host(part) for name, part in parts.items()})
+        parts = {name: getattr(thing, name) for name in thing.__dataclass_fields__}
+        moved = {name: on_host(part) for name, part in parts.items()}
+        same = all(moved[name] is part for name, part in parts.items())
+        return thing if same else replace(thing, **moved)
     if hasattr(thing, "shape") and not is_host(thing):
         return to_numpy(thing)  # type: ignore[return-value]
     return thing
@@ -148,9 +152,9 @@ def as_type(x: Any, dtype: Any) -> Any:
 
 
 def narrowed(x: Any, dtype: Any) -> Any:
-    """Return x with numbers of a type; what it cannot hold is the largest that it can."""
+    """Return x, overwritten, with numbers of a type; what that cannot hold is its largest one."""
     if is_host(x):
-        x = np.clip(x, np.finfo(dtype).min, np.finfo(dtype).max)
+        x = np.clip(x, np.finfo(dtype).min, np.finfo(dtype).max, out=x)
     return as_type(x, dtype)
 
 

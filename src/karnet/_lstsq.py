@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from math import inf
+from math import inf, isfinite
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import LinAlgWarning
+from scipy.linalg import LinAlgWarning, blas
 
 from ._dense import EPS
 from ._problem import Observe, Problem, Reduce, Sample
@@ -38,6 +38,8 @@ SOLVERS = ("cholesky", "qr", "svd")
 LARGE = 3e7
 # Who asks for a cut-off above this expects columns that depend on each other.
 EXPECTED = 1e-12
+# Numbers up to which squares are summed by BLAS on one thread, with no word about overflow.
+FEW = 4096
 
 
 @dataclass(frozen=True)
@@ -172,6 +174,9 @@ def real(name: str, values: ArrayLike, dimensions: tuple[int, ...]) -> Array:
 
 def _all_finite(array: Array) -> bool:
     # A finite sum has finite terms, and takes no room.
+    if 0 < array.size <= FEW:
+        flat = array.ravel()
+        return isfinite(blas.ddot(flat, flat)) or bool(np.isfinite(array).all())
     with np.errstate(over="ignore", invalid="ignore"):
         return bool(np.isfinite(array.sum()) or np.isfinite(array).all())
 

@@ -108,7 +108,9 @@ class Problem:
             return self.short
         long = self.m > SHORT and self.rcond <= CLEAR
         if not (long and self.looks_singular):
-            triangle = arrays.on_host(self.reduce(partial(Triangle.of, bias=self.bias)))
+            triangle = self.reduce(partial(Triangle.of, bias=self.bias))
+            if not arrays.is_host(triangle.R):
+                triangle = arrays.on_host(triangle)
             R = triangle.R
             if not long or triangular_rcond(R / column_norms(R)) > CLEAR:
                 return triangle

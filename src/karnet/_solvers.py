@@ -55,7 +55,7 @@ NOTICED = 1e-9
 NONE = Sum(np.zeros(0))
 
 
-@dataclass(frozen=True)
+@dataclass  # not frozen, as a Problem is not
 class Found:
     """Coefficients and rank; what was observed of their fit, if it was seen in passing.
 
@@ -165,10 +165,10 @@ def _primal_qr(p: Problem) -> Found | None:
     least = ESTIMATE * p.n * p.rcond
     # Columns of unit length are at most sqrt(n) times worse than those of the best lengths.
     reciprocal = triangular_rcond(R)
-    if reciprocal <= np.sqrt(p.n) * least and triangular_rcond(R / column_norms(R)) <= least:
+    if reciprocal <= p.n**0.5 * least and triangular_rcond(R / column_norms(R)) <= least:
         return None
     W = _from_rows(p) if p.few and reciprocal < WELL else back_substitute(R, Z)
-    return Found(_with_bias(p, W, p.triangle.centre), p.columns, statistic=_kept(p.triangle))
+    return Found(_with_bias(p, W, p.triangle.centre), p.columns, statistic=p.triangle)
 
 
 def _primal_svd(p: Problem) -> Found | None:
@@ -178,7 +178,7 @@ def _primal_svd(p: Problem) -> Found | None:
     else:
         W, rank = minimum_norm(p.rcond, R, Z)
         coef, rank = _with_bias(p, W, p.triangle.centre), rank + p.bias
-    return Found(coef, rank, statistic=_kept(p.triangle))
+    return Found(coef, rank, statistic=p.triangle)
 
 
 def _from_rows(p: Problem) -> Array:
@@ -192,11 +192,6 @@ def _from_rows(p: Problem) -> Array:
     W = np.empty((p.n, B.shape[1]))
     W[order] = back_substitute(R, Q.T @ B)
     return W / scale[:, None]
-
-
-def _kept(triangle: Triangle) -> Triangle:
-    """Return the triangle apart from the rows it was found in the place of."""
-    return Triangle(triangle.centre, triangle.R, triangle.Z.copy())
 
 
 def _triangular_system(p: Problem) -> tuple[Array, Array]:

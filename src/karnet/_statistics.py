@@ -167,6 +167,13 @@ class Centre:
         return _weighted(A, B, weight)
 
 
+@lru_cache(maxsize=32)
+def _at_zero(n: int, q: int) -> Centre:
+    zeros = np.zeros(n + q)
+    zeros.flags.writeable = False
+    return Centre(0.0, zeros, zeros, n)
+
+
 def centred(A: Array, B: Array, weight: Array | None, bias: bool) -> tuple[Centre, Array, Array]:
     """Return the means, and the rows less these times the roots of their weights.
 
@@ -174,8 +181,11 @@ def centred(A: Array, B: Array, weight: Array | None, bias: bool) -> tuple[Centr
     """
     n = A.shape[1]
     if not bias:
-        zeros = arrays.like(A, np.zeros(n + B.shape[1]))
-        return Centre(0.0, zeros, zeros, n), *_weighted(A, B, weight)
+        centre = _at_zero(n, B.shape[1])
+        if not arrays.is_host(A):
+            zeros = arrays.like(A, centre.mean)
+            centre = Centre(0.0, zeros, zeros, n)
+        return centre, *_weighted(A, B, weight)
     total = float(A.shape[0] if weight is None else arrays.namespace(weight).sum(weight))
 
     def means() -> Array:
@@ -372,5 +382,6 @@ def triangular(A: Array, B: Array) -> tuple[Array, Array]:
     if not B.size:
         return R, np.empty((k, B.shape[1]))
     Z, _, _ = lapack.dormqr("L", "T", QR[:, :k], tau, B, lwork=BLOCKED * B.shape[1])
-    # In one piece, as it would be after it was sent: products round alike then.
-    return R, np.ascontiguousarray(Z[:k])
+    # In one piece, as it would be after it was sent: products round alike then. And apart from the
+    # rows below.
+    return R, np.array(Z[:k], order="C")
