@@ -16,7 +16,6 @@ from ._array import (
     joined,
     library,
     namespace,
-    scalar,
     torch_itself,
 )
 
@@ -156,7 +155,7 @@ def cholesky(K: Any) -> tuple[Callable[[Any], Any], float]:
         inverse = xp.linalg.inv(K)
     except np.linalg.LinAlgError:
         return (lambda M: M), 0.0
-    if not scalar(xp.sum(L)) < np.inf:  # CuPy fills what it cannot do with NaN
+    if not float(xp.sum(L)) < np.inf:  # CuPy fills what it cannot do with NaN
         return (lambda M: M), 0.0
     return (lambda M: xp.linalg.solve(K, M)), _reciprocal_condition(K, inverse)
 
@@ -164,7 +163,7 @@ def cholesky(K: Any) -> tuple[Callable[[Any], Any], float]:
 def _reciprocal_condition(K: Any, inverse: Any) -> float:
     xp = namespace(K)
     norms = [xp.max(xp.sum(xp.abs(each), axis=0)) for each in (K, inverse)]
-    product = scalar(norms[0] * norms[1])
+    product = float(norms[0] * norms[1])
     return 1.0 / product if 1.0 <= product < np.inf else 0.0
 
 

@@ -7,7 +7,7 @@ different names. This is the only one that knows torch and CuPy.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import is_dataclass, replace
+from dataclasses import fields, is_dataclass, replace
 from functools import cache
 from threading import local
 from typing import Any, TypeVar
@@ -40,9 +40,9 @@ __all__ = [
     "log_expit",
     "log_odds",
     "namespace",
+    "narrowed",
     "on_host",
     "row_squares",
-    "scalar",
     "selected",
     "some_rows",
     "stacked",
@@ -137,10 +137,8 @@ def to_numpy(x: Any) -> NDArray[Any]:
 def on_host(thing: T) -> T:
     """Return a dataclass with all arrays in it, and in dataclasses in it, as arrays of NumPy."""
     if is_dataclass(thing) and not isinstance(thing, type):
-        parts = {name: getattr(thing, name) for name in thing.__dataclass_fields__}
-        moved = {name: on_host(part) for name, part in parts.items()}
-        same = all(moved[name] is part for name, part in parts.items())
-        return thing if same else replace(thing, **moved)
+        parts = {each.name: getattr(thing, each.name) for each in fields(thing)}
+        return replace(thing, **{name: on_host(part) for name, part in parts.items()})
     if hasattr(thing, "shape") and not is_host(thing):
         return to_numpy(thing)  # type: ignore[return-value]
     return thing
@@ -164,11 +162,6 @@ def float64(x: Any) -> Any:
         return np.asarray(x, dtype=np.float64)
     xp = namespace(x)
     return x if x.dtype == xp.float64 else xp.astype(x, xp.float64)
-
-
-def scalar(value: Any) -> float:
-    """Return an array of one number as that number."""
-    return float(value)
 
 
 def expit(x: Any) -> Any:

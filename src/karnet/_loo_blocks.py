@@ -120,7 +120,8 @@ def loo_squared_error(
         weight = None if rows.weight is None else arrays.to_numpy(rows.weight)
         if not max(largest(stack.A), largest(stack.B)) <= LARGEST:
             return float("inf")
-        weight = None if weight is None else np.maximum(weight, 1e3 * APART * weight.max())
+        if weight is not None:  # a row of too little weight to be left out gets a little more
+            weight = np.maximum(weight, 1e3 * APART * weight.max())
         path = RidgePath.of(stack.A, stack.B, weight, free)
         return squared_error(in_goals(path.B), in_goals(path.loo(alpha)), weight)
 

@@ -109,7 +109,7 @@ class Problem:
         long = self.m > SHORT and self.rcond <= CLEAR
         if not (long and self.looks_singular):
             triangle = self.reduce(partial(Triangle.of, bias=self.bias))
-            if not arrays.is_host(triangle.R):
+            if not arrays.is_host(triangle.R):  # small problems would feel the look at every part
                 triangle = arrays.on_host(triangle)
             R = triangle.R
             if not long or triangular_rcond(R / column_norms(R)) > CLEAR:
