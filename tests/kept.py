@@ -9,7 +9,6 @@ import json
 from pathlib import Path
 
 import numpy as np
-
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import stat
 from dataclasses import is_dataclass, replace
 from functools import lru_cache
 from pathlib import Path
+from zipfile import ZipFile
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -33,11 +35,20 @@ from sklearn.preprocessing import (
 import karnet
 from karnet import KARClassifier, KARClassifierCV, KARRegressor, KARRegressorCV, load, save
 from karnet._average import _of_centres
-from karnet._file_names import ALLOWED, DATACLASSES, ESTIMATORS, OURS, SKRUB, TRUSTED
-from karnet._file_tree import resolved
 from karnet._members import Shape, Targets, fit_all
 from karnet._views import VIEWS, Stretched
 from karnet.activations import ACTIVATIONS, Activation
+from karnet.files.types import (
+    ALLOWED,
+    DATACLASSES,
+    ESTIMATORS,
+    FORMAT_1,
+    SKRUB,
+    TAGS,
+    TRUSTED,
+    name_of,
+    resolved,
+)
 from karnet.kernels import KERNELS
 
 from . import kept
@@ -135,7 +146,7 @@ def test_members_of_all_kinds_come_back(kernel, view, tmp_path):
     assert_comes_back(estimator, tmp_path / "net.karnet", rows + 0.01)
 
 
-@pytest.mark.parametrize("kind", ESTIMATORS)
+@pytest.mark.parametrize("kind", sorted(ESTIMATORS))
 def test_what_is_not_fitted_comes_back(kind, tmp_path):
     blank = resolved(kind)(random_state=3)
     save(blank, tmp_path / "net.karnet")
@@ -292,7 +303,7 @@ def test_a_vectoriser_comes_back(library, tmp_path):
 def test_a_file_is_one_of_skops(tmp_path):
     save(learned("two classes", hidden_layer_sizes=(3,)), tmp_path / "net.karnet")
     untrusted = skops.io.get_untrusted_types(file=tmp_path / "net.karnet")
-    assert set(untrusted) <= OURS
+    assert set(untrusted) <= {f"karnet.files.types.{tag}" for tag in TAGS}
     again = skops.io.load(tmp_path / "net.karnet", trusted=TRUSTED)
     assert isinstance(again, KARClassifier)
 
@@ -300,12 +311,12 @@ def test_a_file_is_one_of_skops(tmp_path):
 def test_every_name_on_the_list_is_what_it_is_said_to_be():
     for loader, names in ALLOWED.items():
         for name in names:
-            module, _, last = name.rpartition(".")
+            module = name.rpartition(".")[0]
             if name.startswith("pandas.") or module.endswith("_column_transformer"):
                 continue  # where it lies differs between versions
             thing = resolved(name)
             assert (loader == "FunctionNode") != isinstance(thing, type), name
-            assert (thing.__module__, thing.__name__) == (module, last)
+            assert name_of(thing) == name
     assert all(is_dataclass(resolved(name)) for name in DATACLASSES)
 
 
@@ -317,6 +328,18 @@ def test_the_list_is_for_the_skrub_of_the_extra():
         extras = tomllib.loads(project.read_text())["project"]["optional-dependencies"]
         major, minor = map(int, SKRUB.split("."))
         assert f"skrub>={SKRUB},<{major}.{minor + 1}" in extras["table"]
+
+
+def test_tags_are_of_one_class_each_and_cover_the_first_format():
+    assert len({resolved(path) for path in TAGS.values()}) == len(TAGS)
+    assert {tag for tags in FORMAT_1.values() for tag in tags} <= set(TAGS)
+
+
+def test_a_file_names_no_module_of_karnet_but_that_of_the_tags(tmp_path):
+    save(KARRegressorCV(random_state=0).fit(kept.X, kept.X[:, 0]), tmp_path / "net.karnet")
+    with ZipFile(tmp_path / "net.karnet") as archive:
+        schema = archive.read("schema.json").decode()
+    assert set(re.findall(r'"__module__":"(karnet[^"]*)"', schema)) == {"karnet.files.types"}
 
 
 @pytest.mark.parametrize("name", kept.MODELS)
@@ -399,7 +422,7 @@ def test_a_failure_leaves_the_old_file(tmp_path, monkeypatch):
     def full(*_, **__):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("karnet.files.npy.write_array", full)
+    monkeypatch.setattr("numpy.lib.format.write_array", full)
     with pytest.raises(OSError, match=r"No space.*net\.karnet"):
         save(learned("two classes"), path)
     assert path.read_bytes() == before

@@ -15,7 +15,7 @@ import sklearn
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from karnet import KARClassifier, files, load, save
+from karnet import KARClassifier, load, save
 
 from . import kept
 
@@ -123,17 +123,17 @@ NAMES = [
     ("FunctionNode", "scipy.special._ufuncs", "expit"),
     ("TypeNode", "subprocess", "Popen"),
     ("TypeNode", "builtins", "map"),
-    ("TypeNode", "karnet.estimators", "KARClassifier"),
+    ("TypeNode", "karnet.files.types", "KARClassifier"),
     ("ObjectNode", "sklearn.ensemble._forest", "RandomForestClassifier"),
     ("ObjectNode", "karnet.paper.baseline", "LevenbergMarquardt"),
     ("ObjectNode", "builtins", "dict"),
     ("DictNode", "collections", "OrderedDict"),
-    ("ListNode", "karnet.estimators", "KARClassifier"),
+    ("ListNode", "karnet.files.types", "KARClassifier"),
     ("ConstructorFromReduceNode", "pathlib", "Path"),
-    ("ConstructorFromReduceNode", "karnet.activations", "Activation"),
+    ("ConstructorFromReduceNode", "karnet.files.types", "Activation"),
     ("PartialNode", "functools", "partial"),
     ("OperatorFuncNode", "operator", "methodcaller"),
-    ("MethodNode", "karnet.estimators", "KARClassifier"),
+    ("MethodNode", "karnet.files.types", "KARClassifier"),
     ("RandomGeneratorNode", "numpy.random", "Generator"),
     ("SparseMatrixNode", "scipy.sparse._csr", "csr_matrix"),
     ("LossNode", "sklearn._loss._loss", "CyHuberLoss"),
@@ -385,7 +385,7 @@ def with_header(**header):
 
 
 def test_newer_formats_are_refused_by_name(refused):
-    refused(with_header(format=2, karnet="9.9"), r"format 2 .* karnet 9\.9, .* upgrade karnet")
+    refused(with_header(format=3, karnet="9.9"), r"format 3 .* karnet 9\.9, .* upgrade karnet")
     for number in (None, "1", 0, 1.0, True):
         refused(with_header(format=number), "which format")
     refused(packed({**parts(), "karnet.json": b"[1]"}), "which format")
@@ -395,7 +395,7 @@ def test_vectorisers_of_another_skrub_are_refused(refused, tmp_path, monkeypatch
     refused(with_header(format=1, karnet="0.1.0", skrub="0.99.1"), r"skrub 0\.99\.1")
     skrub = pytest.importorskip("skrub")
     save(skrub.TableVectorizer(), tmp_path / "table.karnet")
-    monkeypatch.setattr(files, "version", lambda name: "0.99.0")
+    monkeypatch.setattr("importlib.metadata.version", lambda name: "0.99.0")
     with pytest.raises(ImportError, match=r"pip install 'karnet\[table\]'"):
         load(tmp_path / "table.karnet")
     with pytest.raises(ImportError, match=r"pip install 'karnet\[table\]'"):

@@ -72,10 +72,6 @@ FLOORS = [
     "_base_cv",
     "selection",
     "inspection",
-    "_file_names",
-    "_file_tree",
-    "_file_check",
-    "_file_fit",
     "files",
     "_onnx_graph",
     "_onnx_functions",
@@ -96,7 +92,7 @@ KNOW_SCIKIT_LEARN_S_BASE = {
     "_updates.py",
     "estimators.py",
     "selection.py",
-    "_file_fit.py",
+    "_fitted.py",
     "baseline.py",
 }
 # joblib and threadpoolctl come with scikit-learn.
@@ -110,7 +106,7 @@ EXTRAS = {
     "cli": {"rich", "typer"},
     "export.py": {"onnx", "skl2onnx"},
     "figures.py": {"matplotlib"},
-    "files.py": {"skops"},
+    "files": {"skops"},
     "inspection": {"matplotlib"},
     "pages": {"matplotlib"},
     "reports": {"matplotlib", "pandas"},

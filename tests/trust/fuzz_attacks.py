@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyarrow import ipc
 
 from karnet import load, save
-from karnet._file_fit import _parts
+from karnet.files._fitted import _parts
 from karnet.tables import find_target, read_table
 
 from . import fuzz_models as models

@@ -1,6 +1,6 @@
 """What a model file must be before skops is given it: every name listed, every array what it says.
 
-skops trusts more than `karnet._file_names` lists, and spends time and memory on what a file claims.
+skops trusts more than `karnet.files.types` lists, and spends time and memory on what a file claims.
 Here everything is read as text and refused with a reason, before anything of it is imported, made
 or allocated.
 """
@@ -14,8 +14,8 @@ from typing import IO, Any
 
 from numpy.lib import format as npy
 
-from ._file_names import ACTIVATION, ALLOWED, DATACLASSES
-from ._file_tree import KINDS, PROTOCOL, Node, resolved
+from ._tree import KINDS, PROTOCOL, Node
+from .types import ACTIVATION, ALLOWED, DATACLASSES, resolved
 
 __all__ = ["RefusedError", "check_array", "check_tree"]
 

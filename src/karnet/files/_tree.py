@@ -8,7 +8,6 @@ takes minutes.
 
 from __future__ import annotations
 
-import importlib
 import json
 from collections.abc import Hashable
 from dataclasses import fields
@@ -18,10 +17,10 @@ from zoneinfo import ZoneInfo
 import numpy as np
 from numpy.typing import NDArray
 
-from ._array import is_foreign, to_numpy
-from ._file_names import ALLOWED, DATACLASSES, TIMES
+from .._array import is_foreign, to_numpy
+from .types import ALLOWED, DATACLASSES, TIMES, name_of, resolved
 
-__all__ = ["KINDS", "PROTOCOL", "Node", "Tree", "resolved"]
+__all__ = ["KINDS", "PROTOCOL", "Node", "Tree"]
 
 Node = dict[str, Any]
 
@@ -29,10 +28,6 @@ Node = dict[str, Any]
 PROTOCOL = 2
 # Kinds of NumPy types that a file holds: numbers, text and times.
 KINDS = frozenset("biufUSMm")
-
-
-def _name(thing: Any) -> str:
-    return f"{thing.__module__}.{thing.__name__}"
 
 
 class Tree:
@@ -103,7 +98,7 @@ class Tree:
         if isinstance(value, np.dtype):
             empty = self._node(np.ndarray(0, dtype=value), where)
             return self._of("DTypeNode", np.dtype, content=empty)
-        if _name(type(value)) in TIMES:
+        if name_of(type(value)) in TIMES:
             parts = (value.key,) if isinstance(value, ZoneInfo) else value.__reduce__()[1]
             content = self._node(parts, where)
             return self._listed("ConstructorFromReduceNode", type(value), where, content=content)
@@ -112,15 +107,11 @@ class Tree:
         return {**node, "content": self._dict(state, where, ".{}")} if state else node
 
     def _of(self, loader: str, kind: Any, **more: Any) -> Node:
-        return {
-            "__loader__": loader,
-            "__module__": kind.__module__,
-            "__class__": kind.__name__,
-            **more,
-        }
+        module, _, name = name_of(kind).rpartition(".")
+        return {"__loader__": loader, "__module__": module, "__class__": name, **more}
 
     def _listed(self, loader: str, kind: Any, where: str, **more: Any) -> Node:
-        name = f"{getattr(kind, '__module__', None)}.{kind.__name__}"
+        name = name_of(kind)
         if name not in ALLOWED[loader] or resolved(name) is not kind:
             if loader == "FunctionNode":
                 raise ValueError(
@@ -166,14 +157,8 @@ class Tree:
         return {**node, "type": "numpy", "file": f"{len(self.arrays) - 1}.npy"}
 
 
-def resolved(name: str) -> Any:
-    """Return what a listed name stands for."""
-    module, _, last = name.rpartition(".")
-    return getattr(importlib.import_module(module), last, None)
-
-
 def _state(value: Any, where: str) -> dict[str, Any]:
-    if _name(type(value)) in DATACLASSES:
+    if name_of(type(value)) in DATACLASSES:
         return {field.name: getattr(value, field.name) for field in fields(value)}
     state = value.__getstate__() or {}
     if not isinstance(state, dict):

@@ -1,52 +1,78 @@
-"""The names that a model file may hold, written out: all others are refused, saving and loading."""
+"""The types and functions that a model file may hold: all others are refused.
+
+Classes of karnet stand in a file under this module's name and a tag of their own, as in
+``karnet.files.types.Triangle``, wherever they are defined. All other types stand under their own
+name.
+"""
 
 from __future__ import annotations
+
+import importlib
+import re
+from typing import Any
 
 __all__ = [
     "ACTIVATION",
     "ALLOWED",
     "DATACLASSES",
     "ESTIMATORS",
-    "OURS",
+    "FORMAT_1",
     "SKRUB",
+    "TAGS",
     "TIMES",
     "TRUSTED",
+    "by_tag",
+    "name_of",
+    "resolved",
 ]
 
 # The minor version of skrub whose types are listed here; the extra `table` pins it.
 SKRUB = "0.11"
 
-ESTIMATORS = (
-    "karnet.estimators.KARClassifier",
-    "karnet.estimators.KARRegressor",
-    "karnet.selection.KARClassifierCV",
-    "karnet.selection.KARRegressorCV",
-)
-# Dataclasses that fitted estimators hold. A file has their fields, and nothing else of them. One
-# that is added later needs a default, which it then has in files from before.
-DATACLASSES = (
-    "karnet._infinite.InfiniteLayers",
-    "karnet._infinite.ProductsWith",
-    "karnet._members.Member",
-    "karnet._members.Shape",
-    "karnet._statistics.Centre",
-    "karnet._statistics.Gram",
-    "karnet._statistics.Moments",
-    "karnet._statistics.Stack",
-    "karnet._statistics.Triangle",
-    "karnet._views.Indicators",
-    "karnet._views.Ranks",
-    "karnet._views.Standard",
-    "karnet._views.Stretched",
-    "karnet.accumulate.Accumulator",
-    "karnet.activations.ExpOf",
-    "karnet.learner.Plan",
-    "karnet.learner.Report",
-    "karnet.loo.RidgePath",
-)
-# These are kept by name.
-ACTIVATION = "karnet.activations.Activation"
-OURS = frozenset((*ESTIMATORS, *DATACLASSES, ACTIVATION))
+# Every class of karnet that is written into a file, by a tag that stays when the class moves.
+TAGS = {
+    "Accumulator": "karnet.accumulate.Accumulator",
+    "Activation": "karnet.activations.Activation",
+    "Centre": "karnet._statistics.Centre",
+    "ExpOf": "karnet.activations.ExpOf",
+    "Gram": "karnet._statistics.Gram",
+    "Indicators": "karnet._views.Indicators",
+    "InfiniteLayers": "karnet._infinite.InfiniteLayers",
+    "KARClassifier": "karnet.estimators.KARClassifier",
+    "KARClassifierCV": "karnet.selection.KARClassifierCV",
+    "KARRegressor": "karnet.estimators.KARRegressor",
+    "KARRegressorCV": "karnet.selection.KARRegressorCV",
+    "Member": "karnet._members.Member",
+    "Moments": "karnet._statistics.Moments",
+    "Plan": "karnet.learner.Plan",
+    "ProductsWith": "karnet._infinite.ProductsWith",
+    "Ranks": "karnet._views.Ranks",
+    "Report": "karnet.learner.Report",
+    "RidgePath": "karnet.loo.RidgePath",
+    "Shape": "karnet._members.Shape",
+    "Stack": "karnet._statistics.Stack",
+    "Standard": "karnet._views.Standard",
+    "Stretched": "karnet._views.Stretched",
+    "Triangle": "karnet._statistics.Triangle",
+}
+# Where files of format 1 say that these classes are.
+FORMAT_1 = {
+    "_infinite": ("InfiniteLayers", "ProductsWith"),
+    "_members": ("Member", "Shape"),
+    "_statistics": ("Centre", "Gram", "Moments", "Stack", "Triangle"),
+    "_views": ("Indicators", "Ranks", "Standard", "Stretched"),
+    "accumulate": ("Accumulator",),
+    "activations": ("Activation", "ExpOf"),
+    "estimators": ("KARClassifier", "KARRegressor"),
+    "learner": ("Plan", "Report"),
+    "loo": ("RidgePath",),
+    "selection": ("KARClassifierCV", "KARRegressorCV"),
+}
+ACTIVATION = f"{__name__}.Activation"
+ESTIMATORS = frozenset(f"{__name__}.{tag}" for tag in TAGS if tag.startswith("KAR"))
+# Of a dataclass a file has the fields, and nothing else. A field that is added later needs a
+# default, which stands in for it in older files. Activations are kept by name.
+DATACLASSES = frozenset(f"{__name__}.{tag}" for tag in TAGS) - ESTIMATORS - {ACTIVATION}
 
 SKLEARN = (
     "sklearn.compose._column_transformer.ColumnTransformer",
@@ -148,6 +174,38 @@ ALLOWED: dict[str, frozenset[str]] = {
     "TypeNode": frozenset({*TYPES, *SCALARS, "numpy.number"}),
     "FunctionNode": frozenset(PREDICATES),
     "ConstructorFromReduceNode": frozenset(TIMES),
-    "ObjectNode": OURS.union(SKLEARN, VECTORISER),
+    "ObjectNode": DATACLASSES.union(ESTIMATORS, {ACTIVATION}, SKLEARN, VECTORISER),
 }
 TRUSTED = sorted(frozenset().union(*ALLOWED.values()))
+_TAG_OF = {path: tag for tag, path in TAGS.items()}
+
+
+def __getattr__(tag: str) -> Any:
+    """Return the class that a tag stands for, so that skops finds it here."""
+    if tag in TAGS:
+        return resolved(TAGS[tag])
+    raise AttributeError(f"module {__name__!r} has no attribute {tag!r}")
+
+
+def resolved(name: str) -> Any:
+    """Return the type or function of a listed name."""
+    module, _, last = name.rpartition(".")
+    return getattr(importlib.import_module(module), last, None)
+
+
+def name_of(thing: Any) -> str:
+    """Return the name of a type or function in a file: for a class of karnet, by its tag."""
+    path = f"{getattr(thing, '__module__', None)}.{thing.__name__}"
+    return f"{__name__}.{_TAG_OF[path]}" if path in _TAG_OF else path
+
+
+def by_tag(schema: str) -> str:
+    """Return the tree of a file of format 1 with the classes of karnet named by their tags."""
+
+    def tagged(node: re.Match[str]) -> str:
+        module, name = node.groups()
+        known = name in FORMAT_1.get(module, ())
+        return f'"__module__":"{__name__}","__class__":"{name}"' if known else node[0]
+
+    pattern = r'"__module__":\s*"karnet\.(\w+)",\s*"__class__":\s*"(\w+)"'
+    return re.sub(pattern, tagged, schema)

@@ -16,9 +16,9 @@ from sklearn.base import BaseEstimator
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.preprocessing import OneHotEncoder
 
-from ._base import KARNetwork
-from ._base_cv import KARNetworkCV
-from ._file_check import RefusedError
+from .._base import KARNetwork
+from .._base_cv import KARNetworkCV
+from ._check import RefusedError
 
 __all__ = ["check_fitted"]
 

@@ -1,9 +1,8 @@
-"""Estimators and pipelines as files that run no code when they are read.
+"""The archive of a model file: how it is written, checked and read.
 
-A model file is a zip archive in the format of skops: `schema.json`, a tree of nodes, its arrays as
-.npy, and `karnet.json`, which says what wrote it. Types and functions in it are those that
-`karnet._file_names` lists: no other name is resolved, neither when writing nor when reading, and
-nothing is ever unpickled.
+A model file is a zip archive in the format of skops. `schema.json` is a tree of nodes, its arrays
+are .npy files, and `karnet.json` names the versions that wrote it. Only types and functions listed
+in `karnet.files.types` are resolved, both when writing and when reading. Nothing is ever unpickled.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ import json
 import os
 import re
 import warnings
-from importlib.metadata import PackageNotFoundError, version
+from importlib import metadata
 from pathlib import Path
 from typing import IO, Any
 from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
@@ -22,16 +21,16 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 from sklearn.exceptions import InconsistentVersionWarning
 
-from ._file_check import RefusedError, check_array, check_tree
-from ._file_fit import check_fitted
-from ._file_names import SKRUB, TRUSTED
-from ._file_tree import Tree
-from ._whole import whole_file
+from .._whole import whole_file
+from ._check import RefusedError, check_array, check_tree
+from ._fitted import check_fitted
+from ._tree import Tree
+from .types import SKRUB, TRUSTED, by_tag
 
 __all__ = ["load", "save"]
 
-# The version of what is described above, and of nothing else: it rises when a reader must know.
-FORMAT = 1
+# The version of the format above. Format 1 named classes by the modules they were in.
+FORMAT = 2
 HEADER, TREE, ARRAY = "karnet.json", "schema.json", re.compile(r"\d{1,9}\.npy")
 # How many bytes may come out of each byte of a file, and of a small one in any case.
 RATIO, SLACK = 100, 1 << 20
@@ -92,14 +91,14 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
 
 def _versions(names: set[str]) -> dict[str, str]:
     """Return the versions of all libraries whose types are saved."""
-    found = {"karnet": _own_version(), "scikit-learn": version("scikit-learn")}
+    found = {"karnet": _own_version(), "scikit-learn": metadata.version("scikit-learn")}
     if _uses_skrub(names):
         found["skrub"] = _checked_skrub()
     return found
 
 
 def _own_version() -> str:
-    from . import __version__
+    from .. import __version__
 
     return __version__
 
@@ -112,8 +111,8 @@ def _checked_skrub() -> str:
     """Return the version of skrub, if it is one whose types are listed."""
     wanted = f"needs skrub {SKRUB}: pip install 'karnet[table]'."
     try:
-        found = version("skrub")
-    except PackageNotFoundError as error:
+        found = metadata.version("skrub")
+    except metadata.PackageNotFoundError as error:
         raise ImportError(f"a model file with a TableVectorizer {wanted}") from error
     if not found.startswith(f"{SKRUB}."):
         raise ImportError(f"a model file with a TableVectorizer {wanted} Installed is {found}.")
@@ -173,7 +172,7 @@ def load(path: str | os.PathLike[str]) -> Any:
 
     data = Path(path).read_bytes()
     try:
-        header, names = _checked(data)
+        data, header, names = _checked(data)
         if _uses_skrub(names):
             _checked_skrub()
         # A shorter list is searched sooner, and skops searches it for every node.
@@ -199,7 +198,7 @@ def load(path: str | os.PathLike[str]) -> Any:
 def _warn_of_versions(
     path: str | os.PathLike[str], header: dict[str, Any], names: set[str]
 ) -> None:
-    saved, here = str(header.get("scikit-learn")), version("scikit-learn")
+    saved, here = str(header.get("scikit-learn")), metadata.version("scikit-learn")
     theirs = any(name.startswith("sklearn.") for name in names)
     if theirs and saved.split(".")[:2] != here.split(".")[:2]:
         warnings.warn(
@@ -209,8 +208,8 @@ def _warn_of_versions(
         )
 
 
-def _checked(data: bytes) -> tuple[dict[str, Any], set[str]]:
-    """Return the header of a model file and the names in it, if it is one."""
+def _checked(data: bytes) -> tuple[bytes, dict[str, Any], set[str]]:
+    """Return a model file in today's format, its header and the names in it, if it is valid."""
     if not data.startswith(b"PK\x03\x04"):
         raise RefusedError(
             "it is no model file of karnet, or only a part of one (pickles are never read)"
@@ -219,12 +218,26 @@ def _checked(data: bytes) -> tuple[dict[str, Any], set[str]]:
         files = archive.infolist()
         _check_entries(files, len(data))
         header = _checked_header(json.loads(archive.read(HEADER)))
+        if header["format"] == 1:
+            return _checked(_upgraded(archive, header))
         arrays = {info.filename for info in files} - {HEADER, TREE}
         names = check_tree(json.loads(archive.read(TREE)), arrays)
         for name in arrays:
             with archive.open(name) as part:
                 check_array(part, archive.getinfo(name).file_size)
-    return header, names
+    return data, header, names
+
+
+def _upgraded(archive: ZipFile, header: dict[str, Any]) -> bytes:
+    """Return an archive of format 1 in today's format: classes named by their tags."""
+    buffer = io.BytesIO()
+    with ZipFile(buffer, "w") as upgraded:
+        upgraded.writestr(HEADER, json.dumps({**header, "format": FORMAT}))
+        upgraded.writestr(TREE, by_tag(archive.read(TREE).decode()))
+        for info in archive.infolist():
+            if info.filename not in (HEADER, TREE):
+                upgraded.writestr(info.filename, archive.read(info))
+    return buffer.getvalue()
 
 
 def _check_entries(files: list[ZipInfo], n_bytes: int) -> None:
