@@ -48,7 +48,7 @@ TORCH_CPU ?= torch==2.13.0+cpu
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
 	touch $@
 
-TRUST := .venv/bin/python -m tests.trust
+TRUST := .venv/bin/python -m trust
 
 .PHONY: trust fuzz faults soak
 

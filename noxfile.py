@@ -51,7 +51,7 @@ def audit(session: nox.Session) -> None:
 def core(session: nox.Session) -> None:
     """Install the wheel with what it needs and nothing else, and learn with it."""
     session.install(".")
-    session.run("python", "tests/alone.py")
+    session.run("python", "tests/laws/alone.py")
 
 
 @nox.session(python=PYTHONS[0])

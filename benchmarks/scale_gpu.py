@@ -27,7 +27,7 @@ import torch
 
 import karnet
 from karnet import KARClassifier, KARClassifierCV
-from karnet import _array as arrays
+from karnet._arrays import namespace as arrays
 from karnet.blocks import Blocks
 
 Q, H, D = 10, 1000, 100

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from .offline import ASKED, forbid_network
+from tests.offline import ASKED, forbid_network
 
 # scikit-learn computes with arrays of other libraries only if SciPy was told that it may.
 os.environ.setdefault("SCIPY_ARRAY_API", "1")

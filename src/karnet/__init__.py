@@ -1,6 +1,7 @@
 """Neural networks trained in closed form: targets pulled back, every layer solved at once."""
 
-from ._lstsq import Solution, lstsq
+from ._lstsq.solve import Solution, lstsq
+from ._version import __version__
 from .estimators import KARClassifier, KARRegressor
 from .files import load, save
 from .selection import KARClassifierCV, KARRegressorCV
@@ -11,8 +12,8 @@ __all__ = [
     "KARRegressor",
     "KARRegressorCV",
     "Solution",
+    "__version__",
     "load",
     "lstsq",
     "save",
 ]
-__version__ = "0.1.0"

@@ -14,11 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from . import _array as arrays
-from ._controls import N_CONTROLS, controlled, controls, sizes, spread, with_errors
-from ._dense import EPS, ESTIMATE
-from ._downdate import ULPS, GoneError, too_little_left, without_rows
-from ._forms import (
+from ._arrays import namespace as arrays
+from ._lstsq.control_columns import N_CONTROLS, controlled, controls, sizes, spread, with_errors
+from ._lstsq.downdate import ULPS, GoneError, too_little_left, without_rows
+from ._lstsq.forms import (
     LIMIT,
     Known,
     as_gram,
@@ -28,12 +27,13 @@ from ._forms import (
     lengths,
     triangle_of_rows,
 )
-from ._lstsq import Solution, check_non_negative, check_rcond, real, refuse_overflow
-from ._problem import Problem, Reduce
-from ._rows import Rows
-from ._solvers import PRIMAL, from_gram
-from ._statistics import Gram, Stack, Triangle
-from ._words import shown
+from ._lstsq.lapack import EPS, ESTIMATE
+from ._lstsq.problem import Problem, Reduce
+from ._lstsq.solve import Solution, check_non_negative, check_rcond, real, refuse_overflow
+from ._lstsq.solvers import PRIMAL, from_gram
+from ._lstsq.statistics import Gram, Stack, Triangle
+from ._rows.memory import Rows
+from ._util.messages import shown
 
 __all__ = ["FORMS", "Accumulator"]
 
@@ -390,5 +390,5 @@ class Accumulator:
         return Rows(M[kept], right[kept], weight[kept])
 
 
-def _no_rows(statistic: Callable[..., Any], /, fine: bool = False) -> Any:
+def _no_rows(statistic: Callable[..., Any], /, small_chunks: bool = False) -> Any:
     raise AssertionError("what is known is not read from rows.")

@@ -9,8 +9,8 @@ from math import isfinite, pi, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from ._array import erf, expit, is_host, log_expit, log_odds, namespace
-from ._words import shown
+from ._arrays.namespace import erf, expit, is_host, log_expit, log_odds, namespace
+from ._util.messages import shown
 
 __all__ = ["ACTIVATIONS", "Activation", "by_name", "resolve_activation"]
 

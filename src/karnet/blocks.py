@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ._rows import chunk_slices
-from ._stream import Raw
+from ._rows.memory import chunk_slices
+from ._rows.streamed import Raw
 
 __all__ = ["Blocks"]
 
@@ -193,7 +193,7 @@ class Blocks:
         sample_weight: str | None,
     ) -> Blocks:
         try:
-            from . import _arrow
+            from ._rows import arrow_files as _arrow
         except ModuleNotFoundError as error:
             raise ImportError(
                 "reading Parquet, Arrow or CSV files needs pyarrow: pip install 'karnet[blocks]'."

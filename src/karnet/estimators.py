@@ -8,17 +8,17 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from . import _array as arrays
-from . import _validation as validation
-from ._base import AnyActivation
-from ._docs import documented
-from ._elsewhere import Classifies, Regresses, passes_over, where_rows_are
-from ._partial_fit import ClassUpdates, NumberUpdates
-from ._rows import Rows, Table
-from ._scan import AsCodes, AsTargets, Scan
-from ._statistics import Moments
-from ._stream import Passes
-from ._targets import class_targets
+from ._arrays import namespace as arrays
+from ._estimator import validation
+from ._estimator.docs import documented
+from ._estimator.first_pass import AsCodes, AsTargets, Scan
+from ._estimator.network_base import AnyActivation
+from ._estimator.partial_fit import ClassUpdates, NumberUpdates
+from ._estimator.scoring import Classifies, Regresses, passes_over, where_rows_are
+from ._estimator.targets import class_targets
+from ._lstsq.statistics import Moments
+from ._rows.memory import Rows, Table
+from ._rows.streamed import Passes
 from .learner import Plan
 
 __all__ = ["KARClassifier", "KARRegressor"]

@@ -30,8 +30,8 @@ from math import pi, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _algebra as algebra
-from . import _array as arrays
+from ._arrays import linalg as algebra
+from ._arrays import namespace as arrays
 
 __all__ = ["KERNELS", "Kernel"]
 

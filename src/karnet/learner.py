@@ -15,23 +15,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _array as arrays
-from ._lstsq import solve
-from ._problem import Reduce
-from ._rows import Table
-from ._statistics import Sum
+from ._arrays import namespace as arrays
+from ._lstsq.problem import Reduce
+from ._lstsq.solve import solve
+from ._lstsq.statistics import Sum
+from ._network.layers import Layer, Network, count, forward_through, pull_back
+from ._rows.memory import Table
 from .activations import Activation, Array, Function
-from .network import Layer, Network, count, forward_through, pull_back
 
 __all__ = [
     "Plan",
     "Report",
-    "Task",
+    "LayerProblem",
     "cut_off",
     "indicator",
     "learn",
     "n_inputs",
-    "output_task",
+    "output_problem",
     "seen_by_output",
 ]
 
@@ -53,7 +53,7 @@ class Plan:
         f_1 ... f_n.
     hidden : {"pullback", "random", "metric"}
         Whether hidden layers are solved for pulled-back targets, stay as drawn, or are redrawn with
-        an input metric (in `karnet._metric`).
+        an input metric (in `karnet._network.metric_rounds`).
     alpha, solver, rcond
         As in `lstsq`, for every layer that is solved; ``rcond=None`` cuts matrices made by a
         pulled-back layer at `PULLED_BACK_RCOND`, all others at machine precision.
@@ -69,7 +69,7 @@ class Plan:
         How often hidden weights are redrawn with an input metric.
     kernel : callable, optional
         The product of the outputs of infinitely wide hidden layers for two sets of rows; with it
-        the output layer is solved in the dual (in `karnet._infinite`).
+        the output layer is solved in the dual (in `karnet._network.infinite_width`).
     """
 
     activations: tuple[Activation, ...]
@@ -118,7 +118,7 @@ class Report:
 
     @classmethod
     def of(cls, rank: int, solver: str, tally: Array) -> Report:
-        """Return the report on a layer that was solved, from its `Task.tally` over all rows."""
+        """Return the report on a layer that was solved, from its `LayerProblem.tally` over all rows."""
         error, target, outside, clipped, size = tally
         residual = float(np.sqrt(error / (target or 1.0)))
         return cls(rank, solver, residual, float(outside / size), float(clipped / size))
@@ -190,14 +190,14 @@ def _learn_layer(
 
     The layers below are reported on too if they stay as drawn.
     """
-    task = Task.of(plan, len(below), upper, Y)
+    task = LayerProblem.of(plan, len(below), upper, Y)
     wide = rows.n_targets if Y is None else max(Y.shape)
-    watch: list[Array] | None = [] if plan.hidden == "random" else None
-    # As wide as in prediction: in chunks of other heights products round differently.
+    counters: list[Array] | None = [] if plan.hidden == "random" else None
+    # As wide as in prediction: in chunks of other block_lengths products round differently.
     shapes = [max(layer.V.shape) for layer in (*below, *upper)]
     links = rows.n_features * plan.direct_links
     last = len(upper[-1].V) + links if upper else n_inputs(rows, plan, below)
-    seen = _seen(rows, plan, below, watch, *shapes, last, wide)
+    seen = _seen(rows, plan, below, counters, *shapes, last, wide)
 
     solution = solve(
         task.reduction(seen),
@@ -208,30 +208,32 @@ def _learn_layer(
         solver=plan.solver,
         rcond=cut_off(plan, below),
         sample=lambda step: task.reduction(seen.every(step)),
-        quick=seen.quick,
+        fast_products=seen.fast_products,
         observe=None if task.distinct is None else task.observe,
     )
     layer = task.layer(solution.coef)
     observed = solution.observed
     if observed is None:
-        observed = arrays.to_numpy(seen.reduce(partial(task.measure, layer), fine=True).value)
+        observed = arrays.to_numpy(
+            seen.reduce(partial(task.measure, layer), small_chunks=True).value
+        )
     report = Report.of(solution.rank, solution.solver, observed)
     if _is_output(plan, below):
         report = replace(report, statistic=solution.statistic)
-    return layer, [*_drawn_reports(watch, below), report]
+    return layer, [*_drawn_reports(counters, below), report]
 
 
-def _drawn_reports(watch: list[Array] | None, below: Sequence[Layer]) -> list[Report]:
-    if watch is None:
+def _drawn_reports(counters: list[Array] | None, below: Sequence[Layer]) -> list[Report]:
+    if counters is None:
         return []
-    n_rows, *outside = np.sum([arrays.to_numpy(each) for each in watch], axis=0)
+    n_rows, *outside = np.sum([arrays.to_numpy(each) for each in counters], axis=0)
     widths = [layer.V.shape[1] for layer in below]
     shares = [float(n / (n_rows * h)) for n, h in zip(outside, widths, strict=True)]
     return [Report(None, "random", None, share) for share in shares]
 
 
 @dataclass(frozen=True)
-class Task:
+class LayerProblem:
     """The least-squares problem of one layer: its targets, and how its solution makes the layer.
 
     Attributes
@@ -240,7 +242,7 @@ class Task:
         Of the layer.
     upper : sequence of Layer
         The layers above.
-    distinct : Goals or None
+    distinct : LayerTargets or None
         The distinct rows of the targets, of which there are few; None if they are not known. If
         they are, the right-hand side is the indicator of each row's target among them.
     bias : bool
@@ -251,95 +253,97 @@ class Task:
 
     f: Activation
     upper: Sequence[Layer]
-    distinct: Goals | None
+    distinct: LayerTargets | None
     bias: bool
     centre: Array | float
 
     @classmethod
-    def of(cls, plan: Plan, k: int, upper: Sequence[Layer], Y: Array | None) -> Task:
+    def of(cls, plan: Plan, k: int, upper: Sequence[Layer], Y: Array | None) -> LayerProblem:
         """Return the task of layer k, counted from 0, below the layers given."""
         f, output = plan.activations[k], k == len(plan.activations) - 1
         return cls(
             f,
             upper,
-            None if Y is None else Goals.of(f, pull_back(Y, upper)),
+            None if Y is None else LayerTargets.of(f, pull_back(Y, upper)),
             plan.fit_intercept or not output,
             plan.centre if output and plan.centre is not None else 0.0,
         )
 
-    def goals(self, y: NDArray[Any]) -> Goals:
+    def targets(self, y: NDArray[Any]) -> LayerTargets:
         """Return what the layer should give for some rows."""
         if self.distinct is None:
-            return Goals.of(self.f, pull_back(y, self.upper))
+            return LayerTargets.of(self.f, pull_back(y, self.upper))
         return self.distinct.take(y)
 
     def right_hand_side(self, y: NDArray[Any]) -> Array:
-        """Return what is solved for: the goals of some rows, or which of the few each row has."""
+        """Return what is solved for: the targets of some rows, or which of the few each row has."""
         if self.distinct is None:
-            return self.goals(y).B - arrays.like(y, np.asarray(self.centre))
+            return self.targets(y).B - arrays.like(y, np.asarray(self.centre))
         return indicator(y, len(self.distinct.B))
 
     def reduction(self, rows: Table) -> Reduce:
         """Return the reduction over blocks of rows with the right-hand side of their targets."""
 
-        def reduce(statistic: Callable[..., Any], /, fine: bool = False) -> Any:
-            return rows.reduce(lambda a, y, w: statistic(a, self.right_hand_side(y), w), fine)
+        def reduce(statistic: Callable[..., Any], /, small_chunks: bool = False) -> Any:
+            return rows.reduce(
+                lambda a, y, w: statistic(a, self.right_hand_side(y), w), small_chunks
+            )
 
         return reduce
 
-    def in_goals(self, M: Array) -> Array:
-        """Return what is linear in the right-hand side as linear in the goals less the centre."""
+    def to_targets(self, M: Array) -> Array:
+        """Return what is linear in the right-hand side as linear in the targets less the centre."""
         if self.distinct is None:
             return M
         return M @ arrays.like(M, self.distinct.B - self.centre)
 
     def layer(self, coef: Array) -> Layer:
         """Return the layer of a solution for the right-hand side."""
-        W = self.in_goals(coef)
+        W = self.to_targets(coef)
         w = (W[0] if self.bias else np.zeros(W.shape[1])) + self.centre
         # In one piece, as it would be after it was sent or stored: products round alike then.
         return Layer(np.ascontiguousarray(W[int(self.bias) :]), w, self.f)
 
     def measure(self, layer: Layer, a: Array, y: NDArray[Any], weight: Array | None) -> Sum:
         """Return the tally of some rows that the layer sees as `a`."""
-        return self._tally(layer.linear(a), self.goals(y), weight)
+        return self._tally(layer.linear(a), self.targets(y), weight)
 
     def observe(self, fit: Array, E: Array, weight: Array | None) -> Sum:
         """Return the tally of some rows from the fit of their right-hand side."""
         assert self.distinct is not None
-        Z = self.in_goals(fit) + arrays.like(fit, np.asarray(self.centre))
-        goals = Goals(
+        Z = self.to_targets(fit) + arrays.like(fit, np.asarray(self.centre))
+        targets = LayerTargets(
             E @ arrays.like(E, self.distinct.B), E @ arrays.like(E, self.distinct.clipped)
         )
-        return self._tally(Z, goals, weight)
+        return self._tally(Z, targets, weight)
 
-    def _tally(self, Z: Array, goals: Goals, weight: Array | None) -> Sum:
+    def _tally(self, Z: Array, targets: LayerTargets, weight: Array | None) -> Sum:
         """Return squared error and target, values outside the domain, clipped targets, and all."""
         outside = count(self.f.outside(Z)) if self.f.has_edges else 0.0
-        Z = Z - goals.B
-        squares = [arrays.row_squares(M) for M in (Z, goals.B)]
+        Z = Z - targets.B
+        squares = [arrays.row_squares(M) for M in (Z, targets.B)]
         squares = squares if weight is None else [each * weight for each in squares]
         xp = arrays.namespace(Z)
-        error, target, clipped = (xp.sum(each) for each in (*squares, goals.clipped))
+        error, target, clipped = (xp.sum(each) for each in (*squares, targets.clipped))
         return Sum(arrays.stacked([error, target, outside, clipped, float(prod(Z.shape))]))
 
 
 @dataclass(frozen=True)
-class Goals:
+class LayerTargets:
     """B, what a layer should give before its activation, and how much of each row was clipped."""
 
     B: Array
     clipped: Array
 
     @classmethod
-    def of(cls, f: Activation, H: Array) -> Goals:
-        """Return the goals of a layer that should give H after its activation f."""
+    def of(cls, f: Activation, H: Array) -> LayerTargets:
+        """Return the targets of a layer that should give H after its activation f."""
         outside = f.outside_codomain(H)
         return cls(f.phi(H), arrays.namespace(H).sum(arrays.float64(outside), axis=1))
 
-    def take(self, rows: NDArray[Any]) -> Goals:
-        """Return the goals of some rows."""
-        return Goals(arrays.selected(self.B, rows), arrays.selected(self.clipped, rows))
+    def take(self, rows: NDArray[Any]) -> LayerTargets:
+        """Return the targets of some rows."""
+        return LayerTargets(arrays.selected(self.B, rows), arrays.selected(self.clipped, rows))
 
 
 def indicator(codes: NDArray[Any], q: int) -> Array:
@@ -351,9 +355,9 @@ def indicator(codes: NDArray[Any], q: int) -> Array:
     return E
 
 
-def output_task(plan: Plan, Y: Array | None) -> Task:
+def output_problem(plan: Plan, Y: Array | None) -> LayerProblem:
     """Return the least-squares problem of the output layer."""
-    return Task.of(plan, len(plan.activations) - 1, (), Y)
+    return LayerProblem.of(plan, len(plan.activations) - 1, (), Y)
 
 
 def seen_by_output(rows: Table, plan: Plan, hidden: Sequence[Layer]) -> Table:
@@ -374,12 +378,12 @@ def n_inputs(rows: Table, plan: Plan, below: Sequence[Layer]) -> int:
 
 
 def _seen(
-    rows: Table, plan: Plan, below: Sequence[Layer], watch: list[Array] | None, *widths: int
+    rows: Table, plan: Plan, below: Sequence[Layer], counters: list[Array] | None, *widths: int
 ) -> Table:
     """Return the rows as the layer after those below sees them, and uses at the given widths."""
     links = plan.direct_links and _is_output(plan, below)
     widest = max(n_inputs(rows, plan, below), *widths)
-    return rows.map(forward_through(below, links, plan.input_map), widest, watch)
+    return rows.map(forward_through(below, links, plan.input_map), widest, counters)
 
 
 def cut_off(plan: Plan, below: Sequence[Layer]) -> float | None:

@@ -30,10 +30,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_softmax
 
-from ._dense import EPS, back_substitute, column_norms, sorted_qr
-from ._lstsq import check_non_negative
-from ._problem import SUMMATION
-from ._ridge_factor import (
+from ._lstsq.lapack import EPS, back_substitute, column_norms, sorted_qr
+from ._lstsq.problem import SUMMATION
+from ._lstsq.ridge_factor import (
     LEFT,
     check_left_out,
     checked_rows,
@@ -44,8 +43,9 @@ from ._ridge_factor import (
     lifted,
     reflected,
 )
-from ._rows import read_only
-from ._statistics import centred
+from ._lstsq.solve import check_non_negative
+from ._lstsq.statistics import centred
+from ._rows.memory import read_only
 
 __all__ = ["RidgePath", "accuracy", "alphas", "choose_alpha", "log_loss", "squared_error"]
 

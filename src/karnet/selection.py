@@ -10,13 +10,12 @@ from scipy.optimize import minimize_scalar
 from scipy.special import softmax
 from sklearn.metrics import r2_score
 
-from . import _parameters as parameters
-from . import _validation as validation
-from ._average import Average
-from ._base_cv import KARNetworkCV
-from ._docs import documented
-from ._elsewhere import Classifies, Regresses, where_rows_are
-from ._intervals import jackknife_plus
+from ._ensemble.average import Average
+from ._ensemble.jackknife import jackknife_plus
+from ._estimator import parameters, validation
+from ._estimator.docs import documented
+from ._estimator.ensemble_base import KARNetworkCV
+from ._estimator.scoring import Classifies, Regresses, where_rows_are
 from .activations import Array
 from .learner import indicator
 from .loo import accuracy, log_loss

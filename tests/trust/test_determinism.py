@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from .answers import CASES, GOLDEN, bound, difference
-from .determinism import asked, threads
+from trust.answers import CASES, GOLDEN, bound, difference
+from trust.determinism import asked, threads
 
 
 def test_answers_are_those_of_other_processes_and_threads_and_of_former_releases():

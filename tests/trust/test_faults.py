@@ -14,7 +14,7 @@ import pytest
 def test_a_few_faults_of_each_kind_leave_nothing_half_done():
     # In a process of its own, which starts others by forking: pytest has threads.
     ended = subprocess.run(
-        [sys.executable, "-m", "tests.trust.faults", "--quick"],
+        [sys.executable, "-m", "trust.faults", "--quick"],
         cwd=Path(__file__).parents[2],
         env={**os.environ, "OPENBLAS_NUM_THREADS": "1", "PYTHONWARNINGS": ""},
         capture_output=True,

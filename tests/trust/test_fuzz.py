@@ -15,10 +15,9 @@ pytest.importorskip("skrub")
 pytest.importorskip("skl2onnx")
 
 from karnet import KARClassifier
-
-from .fuzz_attacks import ATTACKS, TABLE_ATTACKS, attacked
-from .fuzz_case import BrokenError, Case, OwnError, TheirError, judge, kept_in
-from .fuzz_worker import TARGETS
+from trust.fuzz_attacks import ATTACKS, TABLE_ATTACKS, attacked
+from trust.fuzz_case import BrokenError, Case, OwnError, TheirError, judge, kept_in
+from trust.fuzz_worker import TARGETS
 
 # How many cases of each target, by what they take.
 CASES = {"arrays": 150, "parameters": 80, "model files": 60, "tables": 120, "ONNX": 15}

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 from scipy.linalg import lstsq as lapack_lstsq
 
-from karnet import _dense, lstsq
-from karnet._lstsq import SOLVERS
-
-from ..reference import EPS, with_ones, with_spectrum
-from .exact import DIGITS, exact_solution, low_rank_solution
-from .families import FAMILIES, kahan
-from .measure import OURS, forward_error, measure
-from .nist import DATASETS
-from .numbers import BEHIND, MULTIPLE, digits_bar, digits_of, family_bars, page_parts
+from karnet import lstsq
+from karnet._lstsq import lapack as _dense
+from karnet._lstsq.solve import SOLVERS
+from tests.reference import EPS, with_ones, with_spectrum
+from trust.exact import DIGITS, exact_solution, low_rank_solution
+from trust.families import FAMILIES, kahan
+from trust.measure import OURS, forward_error, measure
+from trust.nist import DATASETS
+from trust.numbers import BEHIND, MULTIPLE, digits_bar, digits_of, family_bars, page_parts
 
 pytestmark = pytest.mark.filterwarnings("ignore::scipy.linalg.LinAlgWarning")
 
@@ -122,7 +122,7 @@ def test_a_column_of_tiny_numbers_is_not_traded_for_others_that_cancel(size, bia
 @pytest.mark.parametrize("bias", [False, True])
 @pytest.mark.parametrize("condition", [1e2, 1e5, 1e6, 1e9])
 def test_large_problems_keep_their_digits_in_blocks(monkeypatch, condition, bias):
-    monkeypatch.setattr("karnet._rows.BLOCK_SIZE", 2**14)
+    monkeypatch.setattr("karnet._rows.memory.BLOCK_SIZE", 2**14)
     ours, gelsd = [], []
     for seed in range(N_SEEDS):
         rng = np.random.default_rng(seed)

@@ -11,11 +11,10 @@ import joblib
 import pytest
 
 from karnet import save
-from karnet._threads import ONE_THREAD
-
-from .determinism import ROOT, threads
-from .load import fit_many, models, predict_for
-from .record import table, write_page
+from karnet._arrays.threads import ONE_THREAD
+from trust.determinism import ROOT, threads
+from trust.load import fit_many, models, predict_for
+from trust.record import table, write_page
 
 proc = pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs Linux's /proc")
 
@@ -41,7 +40,7 @@ def test_fits_leave_nothing_behind():
 WORKING = """
 import os, sys
 from pathlib import Path
-from tests.trust.load import small_fits, models, answer, table_of_rows
+from trust.load import small_fits, models, answer, table_of_rows
 
 def seconds_of_others():
     tasks = [t for t in Path("/proc/self/task").iterdir() if t.name != str(os.getpid())]

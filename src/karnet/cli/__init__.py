@@ -6,7 +6,7 @@ import shlex
 import sys
 from collections.abc import Sequence
 
-from .._extras import require
+from .._util.extras import require
 
 __all__ = ["main"]
 

@@ -9,8 +9,8 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from .._extras import require
-from .._whole import check_writable
+from .._util.atomic_file import check_writable
+from .._util.extras import require
 from ._console import EXIT_CODES, Output, score_in_words, sentences
 from ._options import Json, Quiet, TableFile, line_of
 

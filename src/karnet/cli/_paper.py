@@ -12,8 +12,8 @@ import typer
 from typer.core import TyperCommand
 
 from .. import datasets
-from .._extras import require
-from ..pages import Table
+from .._util.extras import require
+from .._util.text_table import TextTable
 from ..paper import EXPERIMENTS
 from ..paper.methods import EXPERIMENTS_OF_SETS
 from ..paper.run import Settings, run_sets, sets_here
@@ -77,7 +77,7 @@ def list_datasets(data: DataFolder = None) -> None:
     """List the paper's data sets and where they come from."""
     rows = tuple((*row[:-1], _shortened(row[-1])) for row in datasets.listing(data))
     note = "Full texts: karnet.datasets.DATASETS[name].deviation."
-    print(Table("The paper's 42 data sets", datasets.LISTING_HEADER, rows, note))
+    print(TextTable("The paper's 42 data sets", datasets.LISTING_HEADER, rows, note))
 
 
 def _shortened(text: str) -> str:
@@ -137,7 +137,7 @@ def reproduce(
     print(f"The report is in {write_report(out, settings, line)}.")
 
 
-def _print(results: Sequence[Table]) -> None:
+def _print(results: Sequence[TextTable]) -> None:
     for table in results:
         print(table, end="\n\n\n", flush=True)
 

@@ -8,10 +8,10 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from .._extras import require
-from .._layers import layer_table
-from .._whole import check_writable, whole_file
-from ..pages import Table
+from .._estimator.layer_table import layer_table
+from .._util.atomic_file import check_writable, whole_file
+from .._util.extras import require
+from .._util.text_table import TextTable
 from ._console import EXIT_CODES, Output, score_in_words, sentences
 from ._options import Json, Model, Quiet, TableFile
 
@@ -140,7 +140,7 @@ def score(model: Model, table: TableFile, quiet: Quiet = False, as_json: Json = 
     values = {"rows": len(target.y), "target": target.name}
     values |= {s.name: {"value": s.value, "low": s.low, "high": s.high} for s in found}
     title = f"How {model} predicts {target.name!r}"
-    out.result(values, str(Table(title, ("score", "value", "from", "to"), rows, note)))
+    out.result(values, str(TextTable(title, ("score", "value", "from", "to"), rows, note)))
 
 
 def inspect(model: Model, as_json: Json = False) -> None:
@@ -159,7 +159,10 @@ def inspect(model: Model, as_json: Json = False) -> None:
     rows = [(n, kinds[n], f"{100 * weights[n]:.1f} %" if n in weights else "-") for n in order]
     note = f"{len(rows) - SHOWN} more columns." if len(rows) > SHOWN else ""
     header = ("column", "taken as", "importance")
-    parts = [_headline(model, about, network), Table("Columns", header, tuple(rows[:SHOWN]), note)]
+    parts = [
+        _headline(model, about, network),
+        TextTable("Columns", header, tuple(rows[:SHOWN]), note),
+    ]
     Output(False, as_json).result(values, "\n\n".join(map(str, filter(None, [*parts, layers]))))
 
 
@@ -181,7 +184,7 @@ def export(
     """Write a model as ONNX."""
     learned = _loaded(model, "export")
     require("karnet export", "onnx", "onnx", "skl2onnx")
-    from ..export import to_onnx
+    from ..export._convert import to_onnx
     from ..tables import portable
 
     out = Output(quiet, as_json=False)

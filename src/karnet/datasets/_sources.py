@@ -17,7 +17,7 @@ from urllib.error import URLError
 import numpy as np
 from sklearn.datasets import fetch_openml
 
-from .._whole import whole_file
+from .._util.atomic_file import whole_file
 from ._table import DataSet
 from ._tidy import Cells, Loaded, Source, pandas, refusal, tidy
 

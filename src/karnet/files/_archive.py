@@ -21,7 +21,8 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 from sklearn.exceptions import InconsistentVersionWarning
 
-from .._whole import whole_file
+from .._util.atomic_file import whole_file
+from .._version import __version__
 from ._check import RefusedError, check_array, check_tree
 from ._fitted import check_fitted
 from ._tree import Tree
@@ -91,16 +92,10 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
 
 def _versions(names: set[str]) -> dict[str, str]:
     """Return the versions of all libraries whose types are saved."""
-    found = {"karnet": _own_version(), "scikit-learn": metadata.version("scikit-learn")}
+    found = {"karnet": __version__, "scikit-learn": metadata.version("scikit-learn")}
     if _uses_skrub(names):
         found["skrub"] = _checked_skrub()
     return found
-
-
-def _own_version() -> str:
-    from .. import __version__
-
-    return __version__
 
 
 def _uses_skrub(names: set[str]) -> bool:
@@ -265,7 +260,7 @@ def _checked_header(said: Any) -> dict[str, Any]:
     if number > FORMAT:
         raise RefusedError(
             f"it has format {number} and was written by karnet {header.get('karnet')!s:.20}, but "
-            f"this is karnet {_own_version()}, which reads formats up to {FORMAT}: upgrade karnet"
+            f"this is karnet {__version__}, which reads formats up to {FORMAT}: upgrade karnet"
         )
     skrub = str(header.get("skrub", SKRUB))
     if skrub != SKRUB and not skrub.startswith(f"{SKRUB}."):

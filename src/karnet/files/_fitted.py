@@ -16,8 +16,8 @@ from sklearn.base import BaseEstimator
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.preprocessing import OneHotEncoder
 
-from .._base import KARNetwork
-from .._base_cv import KARNetworkCV
+from .._estimator.ensemble_base import KARNetworkCV
+from .._estimator.network_base import KARNetwork
 from ._check import RefusedError
 
 __all__ = ["check_fitted"]

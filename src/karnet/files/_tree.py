@@ -17,7 +17,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 from numpy.typing import NDArray
 
-from .._array import is_foreign, to_numpy
+from .._arrays.namespace import is_foreign, to_numpy
 from .types import ALLOWED, DATACLASSES, TIMES, name_of, resolved
 
 __all__ = ["KINDS", "PROTOCOL", "Node", "Tree"]

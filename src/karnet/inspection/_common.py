@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from .._extras import require
-from .._rows import dense
+from .._rows.memory import dense
+from .._util.extras import require
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

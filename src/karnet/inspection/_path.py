@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import r2_score
 
+from .._network.layers import forward_through
 from ..learner import indicator
 from ..loo import RidgePath, accuracy
-from ..network import forward_through
 from ._common import Array, axes, network_of, sample, seen
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from .._dense import EPS
-from .._lstsq import check_rcond
+from .._lstsq.lapack import EPS
+from .._lstsq.solve import check_rcond
+from .._network.layers import forward_through
 from ..learner import PULLED_BACK_RCOND
-from ..network import forward_through
 from ._common import Array, axes, network_of, sample, seen
 
 if TYPE_CHECKING:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from types import MappingProxyType
 
-from ..pages import Table
+from .._util.text_table import TextTable
 from . import iris, rounding, xor
 
 __all__ = ["EXPERIMENTS", "Table"]
 
-EXPERIMENTS: MappingProxyType[str, Callable[[], list[Table]]] = MappingProxyType(
+EXPERIMENTS: MappingProxyType[str, Callable[[], list[TextTable]]] = MappingProxyType(
     {"xor": xor.tables, "iris": iris.tables, "rounding": rounding.tables}
 )

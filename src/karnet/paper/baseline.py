@@ -19,14 +19,13 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from .. import _parameters as parameters
-from .. import _validation as validation
-from .._base import AnyActivation
-from .._lstsq import check_non_negative
-from .._rows import Rows, dense
+from .._estimator import parameters, validation
+from .._estimator.network_base import AnyActivation
+from .._lstsq.solve import check_non_negative
+from .._network.layers import Layer, Network, outputs
+from .._rows.memory import Rows, dense
 from ..activations import ACTIVATIONS, TINY, Activation, Array, Function, resolve_activation
 from ..learner import indicator
-from ..network import Layer, Network, outputs
 
 __all__ = ["LevenbergMarquardtClassifier", "LevenbergMarquardtRegressor", "jacobian", "train"]
 

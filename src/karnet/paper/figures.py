@@ -12,8 +12,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 
-from .._whole import whole_file
-from ..pages.drawing import COLOURS, INK, LINE, MARKERS, SHADES, STYLED, WIDTH, rules, svg
+from .._pages.style import COLOURS, INK, LINE, MARKERS, SHADES, STYLED, WIDTH, rules, svg
+from .._util.atomic_file import whole_file
 from . import iris, xor
 
 __all__ = [

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from sklearn.datasets import load_iris
 from sklearn.preprocessing import minmax_scale
 
+from .._util.text_table import TextTable
 from ..estimators import KARClassifier
-from ..pages import Table
 
 __all__ = [
     "WIDTHS",
@@ -138,12 +138,12 @@ def sweeps(n_layers: int, n_trials: int = N_TRIALS) -> tuple[Sweep, Sweep]:
     return without, with_bias
 
 
-def tables() -> list[Table]:
+def tables() -> list[TextTable]:
     """Return sums of squared errors and error rates around h = 90, in two layers and in five."""
     return [table(sweeps(2)), table(sweeps(5))]
 
 
-def table(pair: tuple[Sweep, Sweep]) -> Table:
+def table(pair: tuple[Sweep, Sweep]) -> TextTable:
     """Return the sums of squares and error rates of networks without output bias and with it."""
     rows = []
     for k, width in enumerate(pair[0].widths):
@@ -157,7 +157,7 @@ def table(pair: tuple[Sweep, Sweep]) -> Table:
     name = {2: "two-layer", 5: "five-layer"}[pair[0].n_layers]
     n_trials = pair[0].sse.shape[1]
     errors = ("train error", "test error")
-    return Table(
+    return TextTable(
         f"Iris 90/60, {name} network with random hidden layers, {n_trials} trials",
         ("h", "SSE, no output bias", *errors, "SSE, output bias", *errors),
         tuple(rows),

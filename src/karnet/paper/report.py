@@ -5,9 +5,11 @@ from __future__ import annotations
 from importlib.metadata import version
 from pathlib import Path
 
-from .._whole import whole_file
+from .._pages import environment as machine
+from .._pages import html as page
+from .._util.atomic_file import whole_file
+from .._util.text_table import TextTable
 from ..datasets import DATASETS
-from ..pages import Table, machine, page
 from . import figures, iris, sections, xor
 from .methods import METHODS
 from .results import Results
@@ -180,7 +182,7 @@ def _deviations(results: Results) -> list[str]:
         for name in names
         if DATASETS[name].deviation
     ]
-    deviating = Table(
+    deviating = TextTable(
         "Data sets that are not quite the paper's", ("", "data set", "how"), tuple(rows), ""
     )
     return [

@@ -6,8 +6,8 @@ import numpy as np
 from sklearn.datasets import load_iris
 from sklearn.preprocessing import minmax_scale
 
+from .._util.text_table import TextTable
 from ..estimators import KARClassifier
-from ..pages import Table
 
 __all__ = ["tables"]
 
@@ -23,7 +23,7 @@ NETWORKS = {
 }
 
 
-def tables() -> list[Table]:
+def tables() -> list[TextTable]:
     """Return how far the outputs for Iris move when its rows are put in another order."""
     X, y = load_iris(return_X_y=True)
     X = minmax_scale(X)
@@ -48,7 +48,7 @@ def tables() -> list[Table]:
             )
         )
     return [
-        Table(
+        TextTable(
             f"Iris, all rows in {N_ORDERS} other orders: what changes in the fitted network",
             ("network", "accuracy", "output, median", "output, largest", "rows of another class"),
             tuple(rows),

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
+from .._pages import html as page
 from ..datasets import DATASETS
-from ..pages import page
 from . import figures
 from .methods import EXPERIMENTS_OF_SETS, METHODS
 from .results import BASELINE, DEPTHS, KARNET, SAME_WIDTH, Results

@@ -11,7 +11,7 @@ from math import nan
 from pathlib import Path
 from typing import Any, Self
 
-from .._whole import whole_file
+from .._util.atomic_file import whole_file
 
 __all__ = ["Fit", "Key", "Store", "write_csv"]
 

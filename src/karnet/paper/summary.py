@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
+from .._util.text_table import TextTable
 from ..datasets import DATASETS
-from ..pages import Table
 from .methods import METHODS, Method
 from .reported import REPORTED_ACCURACY, REPORTED_CPU
 from .store import Fit, write_csv
@@ -174,7 +174,7 @@ def on_the_same_folds(
     return {name: pairs[name] for name in sorted(pairs, key=lambda name: DATASETS[name].number)}
 
 
-def tables(fits: Sequence[Fit], methods: Sequence[str]) -> list[Table]:
+def tables(fits: Sequence[Fit], methods: Sequence[str]) -> list[TextTable]:
     """Return the tables of an experiment: accuracy, widths and times, or what each choice does.
 
     Parameters
@@ -196,7 +196,7 @@ def tables(fits: Sequence[Fit], methods: Sequence[str]) -> list[Table]:
     return [_accuracies(summaries, chosen), _widths(summaries, chosen), _times(summaries, chosen)]
 
 
-def _accuracies(summaries: list[Summary], methods: list[Method]) -> Table:
+def _accuracies(summaries: list[Summary], methods: list[Method]) -> TextTable:
     means = [mean_accuracy(summaries, method.name) for method in methods]
     rows = _rows(summaries, methods, _accuracy_cell)
     rows.append(("", "mean of those in 1-39", *(_per_cent(mean.value) for mean in means)))
@@ -205,7 +205,7 @@ def _accuracies(summaries: list[Summary], methods: list[Method]) -> Table:
     rows.append(
         ("", "the paper's, of all 39", *("" if r is None else f"{r:.2f} %" for r in reported))
     )
-    return Table(
+    return TextTable(
         "Accuracy",
         ("", "data set", *(method.title for method in methods)),
         tuple(rows),
@@ -225,7 +225,7 @@ def _per_cent(share: float) -> str:
     return "-" if isnan(share) else f"{100 * share:.2f} %"
 
 
-def _widths(summaries: list[Summary], methods: list[Method]) -> Table:
+def _widths(summaries: list[Summary], methods: list[Method]) -> TextTable:
     chosen = [method for method in methods if method.widths]
     names = dict.fromkeys(each.dataset for each in sorted(summaries, key=lambda s: s.number))
     paper = {name: DATASETS[name].widths for name in names}
@@ -234,7 +234,7 @@ def _widths(summaries: list[Summary], methods: list[Method]) -> Table:
         for row in _rows(summaries, chosen, lambda summary: str(summary.width))
     ]
     header = ("paper's baseline", "paper's 2 layers", "paper's 3 layers", "paper's 4 layers")
-    return Table(
+    return TextTable(
         "Width chosen by cross-validation inside the training part",
         ("", "data set", *(method.title for method in chosen), *header),
         tuple(rows),
@@ -243,7 +243,7 @@ def _widths(summaries: list[Summary], methods: list[Method]) -> Table:
     )
 
 
-def _times(summaries: list[Summary], methods: list[Method]) -> Table:
+def _times(summaries: list[Summary], methods: list[Method]) -> TextTable:
     means = [mean_cpu(summaries, method.name) for method in methods]
     rows = _rows(summaries, methods, lambda summary: _seconds(summary.cpu))
     rows.append(("", "mean of those in 1-39", *(_seconds(mean.value) for mean in means)))
@@ -251,7 +251,7 @@ def _times(summaries: list[Summary], methods: list[Method]) -> Table:
     rows.append(
         ("", "the paper's, of all 39", *("" if r is None else _seconds(r) for r in reported))
     )
-    return Table(
+    return TextTable(
         "CPU time of one training",
         ("", "data set", *(method.title for method in methods)),
         tuple(rows),
@@ -275,7 +275,7 @@ def _rows(
     return rows
 
 
-def _choices(fits: Sequence[Fit], methods: list[Method]) -> Table:
+def _choices(fits: Sequence[Fit], methods: list[Method]) -> TextTable:
     summaries = summarise(fits)
     default = mean_accuracy(summaries, DEFAULT)
     rows = [("", "as in the other tables", _per_cent(default.value), str(default.n_sets), "")]
@@ -287,7 +287,7 @@ def _choices(fits: Sequence[Fit], methods: list[Method]) -> Table:
         numbered = [(DATASETS[name].number, value) for name, value in differences.items()]
         points = f"{100 * _mean_of_sets(numbered).value:+.2f}"
         rows.append((*method.choice, _per_cent(mean.value), str(mean.n_sets), points))
-    return Table(
+    return TextTable(
         "What the paper leaves open, varied one at a time",
         ("choice", "option", "mean accuracy", "sets of 1-39", "difference in points"),
         tuple(rows),

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._util.text_table import TextTable
 from ..estimators import KARRegressor
-from ..pages import Table
 from .baseline import LevenbergMarquardtRegressor
 from .reported import REPORTED_XOR
 
@@ -138,12 +138,12 @@ def _study(name: str, n_layers: int, n_seeds: int) -> Study:
     return Study(name, n_layers, outputs, float(np.median(seconds)), typical, surface)
 
 
-def tables() -> list[Table]:
+def tables() -> list[TextTable]:
     """Return what the networks give for the four points, over 50 seeds."""
     return [table(study())]
 
 
-def table(studies: tuple[Study, ...]) -> Table:
+def table(studies: tuple[Study, ...]) -> TextTable:
     """Return outputs, right seeds and training time of every kind of network beside the paper's."""
     rows = []
     for each in studies:
@@ -155,7 +155,7 @@ def table(studies: tuple[Study, ...]) -> Table:
             f"{1e3 * each.cpu:.1f} ms",
         )
         rows.append((structure, each.network, *ours, _shown(outputs), f"{1e3 * seconds:.4g} ms"))
-    return Table(
+    return TextTable(
         "XOR: outputs for the targets 0 0 1 1",
         (
             "structure",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .._extras import require
+from .._util.extras import require
 
 require("a report", "table", "matplotlib", "pandas", "pyarrow", "skrub")
 

@@ -9,8 +9,8 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from .._pages.style import COLOURS, INK, LINE, MARKERS, STYLED, WIDTH, rules
 from ..inspection import LayerSpectrumDisplay, LooPathDisplay
-from ..pages.drawing import COLOURS, INK, LINE, MARKERS, STYLED, WIDTH, rules
 
 __all__ = ["calibration", "confusion", "importances", "residuals", "ridge_path", "spectrum"]
 

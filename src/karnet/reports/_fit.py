@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import __version__
-from .._layers import layer_table
-from .._whole import whole_file
-from ..pages import Table as Lines
-from ..pages import machine, page
-from ..pages.drawing import svg
+from .._estimator.layer_table import layer_table
+from .._pages import environment as machine
+from .._pages import html as page
+from .._pages.style import svg
+from .._util.atomic_file import whole_file
+from .._util.text_table import TextTable as Lines
 from ..tables import (
     Score,
     Table,

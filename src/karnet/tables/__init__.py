@@ -6,7 +6,7 @@ through skrub's TableVectorizer, learned by the estimators that settle everythin
 
 from __future__ import annotations
 
-from .._extras import require
+from .._util.extras import require
 
 require("karnet.tables", "table", "pandas", "pyarrow", "skrub")
 

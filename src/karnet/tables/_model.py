@@ -17,7 +17,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MinMaxScaler, OneHotEncoder
 from skrub import StringEncoder, TableVectorizer
 
-from .._array import check_device
+from .._arrays.namespace import check_device
 from ..estimators import KARClassifier, KARRegressor
 from ..paper.protocol import WIDTHS
 from ..selection import KARClassifierCV, KARRegressorCV

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from difflib import get_close_matches
 
-from .._words import shown
+from .._util.messages import shown
 
 __all__ = ["check_names", "listed", "missing_column"]
 

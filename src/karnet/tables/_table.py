@@ -12,7 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import compute, types
 
-from .._words import shown
+from .._util.messages import shown
 from ._names import listed
 
 __all__ = ["GAPS", "Table", "as_numbers", "plain"]

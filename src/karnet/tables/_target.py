@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import compute, types
 
-from .._words import shown
+from .._util.messages import shown
 from ._names import missing_column
 from ._table import GAPS, Table, as_numbers, plain
 

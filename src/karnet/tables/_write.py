@@ -13,7 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import feather, parquet
 
-from .._whole import whole_file
+from .._util.atomic_file import whole_file
 
 __all__ = ["as_text", "check_format", "write_table"]
 

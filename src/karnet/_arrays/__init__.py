@@ -1,0 +1,1 @@
+"""Arrays of any library: their functions, devices, linear algebra and threads."""

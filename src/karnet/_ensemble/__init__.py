@@ -1,0 +1,1 @@
+"""The search for networks that suit a table, and their average."""

@@ -1,0 +1,351 @@
+"""What a user may get wrong, each answered with one sentence."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn import get_config
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_array, column_or_1d, validate_data
+
+from .._arrays import namespace as arrays
+from .._arrays.threads import ONE_THREAD
+from .._rows.memory import block_slices
+from .._util.messages import shown
+from ..activations import Array
+
+__all__ = [
+    "as_real_array",
+    "check_class_weight",
+    "check_inputs",
+    "check_labels",
+    "check_real_targets",
+    "check_rows",
+    "check_same_library",
+    "check_weight",
+    "checked_block",
+    "is_dask",
+    "one_column",
+    "plain_inputs",
+    "refuse_infinite",
+    "unchanged_on_failure",
+    "weights_of_classes",
+    "without_zeros",
+]
+
+# Sums of squares of larger ones may overflow, and so may sums of larger weights times these.
+LARGEST_TARGET, LARGEST_WEIGHT = 1e140, 1e20
+# What is raised for values that are no numbers, or none that float64 has.
+REFUSALS = (TypeError, ValueError, OverflowError)
+
+
+@contextmanager
+def unchanged_on_failure(estimator: object) -> Iterator[None]:
+    """Put the estimator's attributes back as they were if the block does not end well."""
+    before, inside = dict(vars(estimator)), ONE_THREAD.is_inside()
+    try:
+        yield
+    except BaseException as error:
+        # In one go: another interrupt must not come in between.
+        estimator.__dict__ = before
+        if not inside:
+            ONE_THREAD.leave()
+        if isinstance(error, MemoryError) and not str(error):  # as LAPACK's wrappers say it
+            raise MemoryError(
+                "there is not enough memory for this: use fewer rows, features or units."
+            ) from error
+        raise
+
+
+def is_dask(*tables: Any) -> bool:
+    """Return whether one of the tables is a Dask collection, which NumPy would pull into memory."""
+    dask = sys.modules.get("dask")  # without it there are none
+    return dask is not None and any(map(dask.is_dask_collection, tables))
+
+
+def check_inputs(estimator: Any, X: Any, *, reset: bool, finite: bool = True) -> Any:
+    """Return X as a float array or CSR matrix of finite numbers, feature names checked.
+
+    Whether numbers are finite need not be found out if they are checked later.
+    """
+    if is_dask(X):
+        raise ValueError(
+            "X is a Dask collection, which fit, score and the methods that predict take, and no "
+            "others: give one computed block of it after the other."
+        )
+    try:
+        checked = validate_data(
+            estimator,
+            X,
+            reset=reset,
+            accept_sparse="csr",
+            dtype=_floats(X),
+            ensure_all_finite=False,
+        )
+    except REFUSALS as error:
+        raise _refusal(X, error) from error
+    if finite or arrays.is_foreign(checked):
+        refuse_infinite(checked, getattr(estimator, "feature_names_in_", None))
+    return checked
+
+
+def checked_block(names: Any, X: Any, y: Any, weight: Any) -> tuple[Any, Any, Any]:
+    """Return a block of rows whose inputs are finite."""
+    refuse_infinite(X, names)
+    return X, y, weight
+
+
+def _floats(X: Any) -> list[Any]:
+    """Return the types of numbers that X may hold."""
+    if not arrays.is_foreign(X) or not get_config()["array_api_dispatch"]:
+        return [np.float64, np.float32]
+    xp = arrays.namespace(X)
+    return [xp.float64, xp.float32]
+
+
+def check_same_library(X: Any, weights: Any, method: str) -> None:
+    """Raise an error if X is of another library, or on another device, than what was learned."""
+    if not get_config()["array_api_dispatch"]:
+        return
+    kinds = [(type(each), arrays.device_of(each)) for each in (X, weights)]
+    if (arrays.is_foreign(X) or arrays.is_foreign(weights)) and kinds[0] != kinds[1]:
+        raise ValueError(
+            f"X of {method}() must use the same namespace and the same device as the X of fit(), "
+            f"but is a {kinds[0][0].__name__} on {kinds[0][1]} instead of a "
+            f"{kinds[1][0].__name__} on {kinds[1][1]}."
+        )
+
+
+def refuse_infinite(X: Any, names: Any) -> None:
+    """Raise an error that names the column if there is NaN or infinity in X."""
+    if arrays.is_foreign(X):
+        xp = arrays.namespace(X)
+        # A finite sum has finite terms, and takes no room.
+        if not bool(xp.isfinite(xp.sum(X))) and not bool(xp.all(xp.isfinite(X))):
+            _say_where_infinite(arrays.to_numpy(X), names)
+        return
+    for rows in block_slices(*X.shape):
+        block = X[rows]
+        values = block.data if hasattr(block, "tocoo") else block
+        with np.errstate(over="ignore", invalid="ignore"):
+            # A finite sum has finite terms, and takes no room.
+            fine = np.isfinite(np.sum(values)) or np.isfinite(values).all()
+        if not fine:
+            _say_where_infinite(block, names)
+
+
+def plain_inputs(X: Any) -> Any:
+    """Return X as a float array or CSR matrix of two dimensions; it may hold NaN and infinity."""
+    try:
+        kinds = [np.float64, np.float32]
+        return check_array(
+            X, accept_sparse="csr", dtype=kinds, ensure_all_finite=False, ensure_min_samples=0
+        )
+    except REFUSALS as error:
+        raise _refusal(X, error) from error
+
+
+def _refusal(X: Any, error: Exception) -> Exception:
+    """Return the error that says what is wrong with X."""
+    return (TypeError if isinstance(error, TypeError) else ValueError)(_one_sentence(X, error))
+
+
+def _one_sentence(X: Any, error: Exception) -> str:
+    """Return what is wrong with X; scikit-learn may print the whole table, or no column."""
+    said = str(error)
+    if "Expected 2D array" in said:
+        return (
+            f"X must have two dimensions, rows and features, but its shape is {np.shape(X)}: "
+            "Reshape your data, one feature with X.reshape(-1, 1), one row with X.reshape(1, -1)."
+        )
+    if "Complex data not supported" in said:
+        return "X must hold real numbers: Complex data not supported."
+    if "unique column names" in said:
+        return "X has several columns of one name: give each its own."
+    if "inhomogeneous shape" in said:
+        return "X must hold numbers in rows of equal length."
+    try:
+        column = _column_without_numbers(X)
+    except ValueError:
+        return "X must hold numbers in rows of equal length."
+    # scikit-learn may print all names of features, or the whole table.
+    said = said if said.startswith("The feature names") else said.partition("\n")[0]
+    if column is not None:
+        return f"X must hold numbers, but column {column} does not ({said}): encode it first."
+    return said
+
+
+def _column_without_numbers(X: Any) -> str | None:
+    table = np.empty(0) if hasattr(X, "tocoo") else np.asarray(X, dtype=object)
+    if table.ndim != 2:
+        return None
+    names = getattr(X, "columns", None)
+    for k in range(table.shape[1]):
+        try:
+            table[:, k].astype(np.float64)
+        except REFUSALS:
+            return _column_name(k, names)
+    return None
+
+
+def _column_name(k: int, names: Any) -> str:
+    return f"{k} (counted from 0)" if names is None else repr(names[k])
+
+
+def _say_where_infinite(block: Any, names: Any) -> None:
+    bad = ~np.isfinite(block.toarray() if hasattr(block, "tocoo") else block)
+    name = _column_name(int(np.flatnonzero(bad.any(axis=0))[0]), names)
+    raise ValueError(
+        f"X holds NaN or infinity (inf) in column {name}: fill in or leave out such values first."
+    )
+
+
+def check_real_targets(y: Any, n_rows: int) -> Array:
+    """Return y as a finite float64 array with one or two dimensions and as many rows as X."""
+    _refuse_no_targets(y)
+    y = arrays.to_numpy(y) if arrays.is_foreign(y) else y
+    try:
+        y = check_array(y, ensure_2d=False, dtype=np.float64, ensure_all_finite=False)
+    except REFUSALS as error:
+        raise ValueError(
+            "y must hold real numbers, one row per sample and one column per output."
+        ) from error
+    check_rows(y, n_rows)
+    _refuse_infinite_targets(y)
+    if np.abs(y).max() > LARGEST_TARGET:
+        raise ValueError("y holds values too large to be squared: give it in another unit.")
+    # Products round differently on columns in one piece; results must not depend on that.
+    return np.asarray(y, order="C")
+
+
+def check_labels(targets: Any, n_rows: int) -> NDArray[Any]:
+    """Return the targets as one label per row, of any type that can be sorted."""
+    _refuse_no_targets(targets)
+    targets = arrays.to_numpy(targets) if arrays.is_foreign(targets) else targets
+    y = one_column(targets)
+    check_rows(y, n_rows)
+    _refuse_infinite_targets(y)
+    if y.dtype == object:
+        _check_objects(y)
+    if y.dtype.kind in "fc":
+        check_classification_targets(y)
+    return y
+
+
+def one_column(targets: Any) -> NDArray[Any]:
+    """Return the targets as labels in one column, unless they are something else."""
+    try:
+        y: NDArray[Any] = np.asarray(column_or_1d(targets, warn=True))
+    except REFUSALS as error:
+        said = str(error).partition("\n")[0].rstrip(".")
+        raise ValueError(f"y must hold one label per row: {said}.") from error
+    if y.dtype.kind == "V":
+        raise ValueError(f"y holds {y.dtype}, no labels: name classes by integers or text.")
+    return y.astype(object).astype(str) if y.dtype.kind == "T" else y
+
+
+def _check_objects(y: NDArray[Any]) -> None:
+    """Raise an error if labels are missing, or cannot be told apart by sorting them."""
+    try:
+        missing = any(bool(label is None or label != label) for label in y)
+        np.unique(y)
+    except REFUSALS as error:
+        missing = any(label is None for label in y)
+        if not missing:
+            raise ValueError(
+                f"y holds labels that cannot be sorted ({error}): give all of them one type."
+            ) from error
+    if missing:
+        raise ValueError("y holds missing labels (None or NaN): leave out rows without a class.")
+
+
+def _refuse_no_targets(y: Any) -> None:
+    if y is None:
+        raise ValueError("fit requires y to be passed, but the target y is None.")
+
+
+def check_rows(y: Any, n_rows: int) -> None:
+    """Raise an error if y has not as many rows as X."""
+    if y.shape[0] != n_rows:
+        raise ValueError(f"y must have as many rows as X, {n_rows}, but has {y.shape[0]}.")
+
+
+def _refuse_infinite_targets(y: NDArray[Any]) -> None:
+    if y.dtype.kind in "fc" and not np.isfinite(y).all():
+        raise ValueError("y holds NaN or infinity (inf): leave out rows without a known target.")
+
+
+def check_weight(sample_weight: Any, n_rows: int, some_positive: bool = True) -> Array | None:
+    """Return weights as a float64 array of non-negative numbers that are not all 0."""
+    if sample_weight is None:
+        return None
+    if arrays.is_foreign(sample_weight):
+        sample_weight = arrays.to_numpy(sample_weight)
+    weight = as_real_array("sample_weight", sample_weight)
+    if weight.ndim == 0:
+        weight = np.full(n_rows, weight)
+    if weight.shape != (n_rows,):
+        raise ValueError(
+            f"sample_weight must have one entry per row of X, ({n_rows},), "
+            f"but its shape is {weight.shape}."
+        )
+    if not (np.isfinite(weight) & (weight >= 0.0)).all() or (some_positive and not weight.any()):
+        raise ValueError("sample_weight must be finite, not negative, and not zero for every row.")
+    if weight.max(initial=0.0) > LARGEST_WEIGHT:
+        raise ValueError(f"sample_weight must not exceed {LARGEST_WEIGHT:.0e}: divide all weights.")
+    return weight
+
+
+def without_zeros(
+    X: Any, y: NDArray[Any], weight: Array | None
+) -> tuple[Any, NDArray[Any], Array | None]:
+    """Return the rows whose weight is not 0."""
+    if weight is None or weight.all():
+        return X, y, weight
+    kept = weight > 0.0
+    return X[arrays.like(X, kept)], y[kept], weight[kept]
+
+
+def as_real_array(name: str, values: Any) -> Array:
+    """Return values as a float64 array, or say that they are no numbers."""
+    try:
+        array = np.array(values)
+        if array.dtype.kind in "biuf" or array.dtype == object:
+            return array.astype(np.float64)
+    except REFUSALS:
+        pass
+    raise ValueError(f"{name} must hold real numbers only, in rows of equal length.")
+
+
+def check_class_weight(class_weight: Any, y: NDArray[Any], weight: Array | None) -> Array | None:
+    """Return the weights of the rows times those of their classes."""
+    if class_weight is None:
+        return weight
+    classes, codes = np.unique(y, return_inverse=True)
+    per_class = weights_of_classes(class_weight, classes, np.bincount(codes, weight))
+    return np.asarray(per_class[codes] if weight is None else weight * per_class[codes])
+
+
+def weights_of_classes(class_weight: Any, classes: NDArray[Any], totals: NDArray[Any]) -> Array:
+    """Return one weight per class; `totals` are the weights of their rows in all."""
+    if class_weight is None:
+        return np.ones(len(classes))
+    if isinstance(class_weight, str) and class_weight == "balanced":
+        per_class = totals.sum() / (len(classes) * totals)
+    elif isinstance(class_weight, dict):
+        unknown = [label for label in class_weight if label not in classes.tolist()]
+        if unknown and len(class_weight) - len(unknown) < len(classes):
+            raise ValueError(f"class_weight names {unknown[0]!r}, a class that y does not hold.")
+        per_class = as_real_array(
+            "class_weight", [class_weight.get(label, 1.0) for label in classes.tolist()]
+        )
+    else:
+        raise ValueError(f"class_weight={shown(class_weight)} must be a dict, 'balanced' or None.")
+    if not (np.isfinite(per_class) & (per_class >= 0.0)).all() or not per_class.any():
+        raise ValueError("class_weight must be finite, not negative, and not zero for every class.")
+    return np.asarray(per_class)

@@ -1,0 +1,1 @@
+"""Minimum-norm least squares over blocks of rows."""

@@ -1,0 +1,1 @@
+"""The layers of a network, and the least-squares problem of each."""

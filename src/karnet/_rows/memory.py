@@ -1,0 +1,362 @@
+"""Rows of a table in memory, as blocks, and the reduction over them."""
+
+from __future__ import annotations
+
+import sys
+from collections import deque
+from collections.abc import Callable, Generator, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
+from contextvars import copy_context
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Protocol, Self, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._arrays import namespace as arrays
+from .._arrays.namespace import some_rows
+from .._arrays.threads import ONE_THREAD
+
+__all__ = [
+    "Change",
+    "Rows",
+    "Statistic",
+    "Table",
+    "block_slices",
+    "chunk_slices",
+    "dense",
+    "in_order",
+    "merged",
+    "power_of_2",
+    "read_only",
+]
+
+Array = NDArray[np.float64]
+
+# Numbers per block: many enough for the matrix product, few enough for memory; and per chunk, few
+# enough for a core's own cache.
+BLOCK_SIZE = 2**22
+CHUNK_SIZE = 2**18
+# Numbers per block elsewhere, where starting to compute takes long; which part of the memory that
+# is free a block may be; and rows that are not halved any more if memory is short.
+DEVICE_BLOCK_SIZE = 2**30
+PART = 8
+LOWEST = 256
+# Numbers per block that is copied to a device, small enough for the first to be there soon, and
+# threads that copy: enough to be as fast as the way there.
+COPIED, COPYING = 2**27, 4
+
+
+class Statistic(Protocol):
+    """What a block of rows contributes; the contributions of two blocks merge into one."""
+
+    def merge(self, other: Self, /) -> Self:
+        """Return the statistic of both blocks together."""
+        ...
+
+
+S = TypeVar("S", bound=Statistic)
+# Inputs, targets and weights of some rows.
+Block = tuple[Array, NDArray[Any], Array | None]
+# From inputs to what is made of them; with a list, that is told what there is to say on the way.
+Change = Callable[..., Array]
+Counters = list[Array]
+
+T = TypeVar("T")
+U = TypeVar("U")
+
+
+class Table(Protocol):
+    """Rows that can be read again and again: in memory, from files, on a cluster or a device."""
+
+    @property
+    def n_features(self) -> int:
+        """The number of columns of the inputs."""
+        ...
+
+    @property
+    def n_targets(self) -> int:
+        """The number of columns of the targets."""
+        ...
+
+    @property
+    def total(self) -> float:
+        """The sum of the weights."""
+        ...
+
+    @property
+    def fast_products(self) -> bool:
+        """Whether matrix products take little time beside everything else."""
+        ...
+
+    def __len__(self) -> int: ...
+
+    def map(self, change: Change, width: int, counters: Counters | None = None) -> Table:
+        """Return these rows with inputs as they come out of `change`."""
+        ...
+
+    def every(self, step: int) -> Table:
+        """Return about every `step`-th of these rows, unwatched."""
+        ...
+
+    def gathered(self) -> Rows:
+        """Return these rows, as they come out of their change, in memory."""
+        ...
+
+    def reduce(self, statistic: Callable[[*Block], S], small_chunks: bool = False) -> S:
+        """Return the merged statistic of all blocks, or of chunks of them if `small_chunks`."""
+        ...
+
+
+def block_slices(n_rows: int, width: int, most: int | None = None) -> list[slice]:
+    """Return slices that cut `n_rows` rows of `width` numbers into blocks of `most` numbers.
+
+    If that is not given, it is `BLOCK_SIZE`, and they are even in number and block_length, for threads to
+    share, unless that would make them low: decompositions gain from a block only what it has more
+    rows than columns.
+    """
+    size = n_rows * width
+    if size <= CHUNK_SIZE:
+        return [slice(0, n_rows)]
+    if most is not None:
+        return _slices(slice(0, n_rows), max(most // width, LOWEST))
+    highest = max(BLOCK_SIZE // width, 256)
+    n_pairs = -(-n_rows // (2 * highest))
+    even = -(-n_rows // (2 * n_pairs))
+    return _slices(slice(0, n_rows), min(max(even, 2 * width, 256), highest))
+
+
+def chunk_slices(rows: slice, width: int) -> list[slice]:
+    """Return slices that cut rows of `width` numbers into chunks of about `CHUNK_SIZE`."""
+    return _slices(rows, max(CHUNK_SIZE // max(width, 1), 32))
+
+
+def _slices(rows: slice, step: int) -> list[slice]:
+    starts = range(rows.start, max(rows.stop, rows.start + 1), step)
+    return [slice(i, min(i + step, rows.stop)) for i in starts]
+
+
+def in_order(
+    function: Callable[[T], U], items: Iterable[T], most: int | None = None
+) -> Generator[U]:
+    """Yield the function of each item, computed on as many threads as BLAS may use, or `most`.
+
+    Elementwise functions use one thread, so blocks side by side are faster than threads in BLAS.
+    Items that must be read first are read meanwhile.
+    """
+    n = min(ONE_THREAD.allowed(), most or sys.maxsize)
+    if isinstance(items, list) and (n == 1 or len(items) <= 1):
+        yield from map(function, items)
+        return
+    with ONE_THREAD(), ThreadPoolExecutor(n) as pool:
+        waiting: deque[Future[U]] = deque()
+        try:
+            for item in items:
+                # NumPy keeps in the context which warnings are off.
+                waiting.append(pool.submit(copy_context().run, function, item))
+                if len(waiting) > n:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:  # nobody waits for blocks that have not begun, after an error or an interrupt
+            for future in waiting:
+                future.cancel()
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows of a table: inputs, targets and weights.
+
+    Parameters
+    ----------
+    X : array or sparse matrix of shape (m, d)
+        The inputs. A block of them is made dense and float64 only while it is worked on.
+    y : array of shape (m, ...)
+        The targets, row by row.
+    weight : array of shape (m,), optional
+        Weights of the rows, all positive.
+    change : callable, optional
+        What every block of inputs goes through before it is used.
+    width : int
+        The largest number of columns a block reaches on its way.
+    counters : list, optional
+        Given to `change`, which adds to it what there is to say about a block.
+    """
+
+    X: Any
+    y: NDArray[Any]
+    weight: Array | None = None
+    change: Change | None = None
+    width: int = 1
+    counters: Counters | None = None
+
+    def __len__(self) -> int:
+        return int(self.X.shape[0])
+
+    @property
+    def n_features(self) -> int:
+        """The number of columns of the inputs."""
+        return int(self.X.shape[1])
+
+    @property
+    def n_targets(self) -> int:
+        """The number of columns of the targets."""
+        return int(self.y.shape[1]) if self.y.ndim > 1 else 1
+
+    @property
+    def total(self) -> float:
+        """The sum of the weights."""
+        if self.weight is None:
+            return float(len(self))
+        return float(arrays.namespace(self.weight).sum(self.weight))
+
+    @property
+    def fast_products(self) -> bool:
+        """Whether matrix products take little time beside everything else."""
+        return not self._here
+
+    @property
+    def _here(self) -> bool:
+        return arrays.is_host(self.X)
+
+    @property
+    def block_size(self) -> int:
+        """Numbers per block."""
+        if self._here:
+            return BLOCK_SIZE
+        return min(DEVICE_BLOCK_SIZE, arrays.free_numbers(self.X) // PART)
+
+    def _blocks(self) -> list[slice]:
+        most = None if self._here else self.block_size
+        return block_slices(len(self), max(self.width, self.X.shape[1]), most)
+
+    def _read(self, rows: slice, buffer: Array | None) -> Block:
+        """Return some rows, inputs changed, in `buffer` if that fits; all but these are read-only."""
+        if self.change is None:
+            X = read_only(dense(some_rows(self.X, rows)))
+        else:
+            change = (
+                self.change
+                if self.counters is None
+                else partial(self.change, counters=self.counters)
+            )
+            X = self._changed(change, rows, buffer)
+        weight = None if self.weight is None else self.weight[rows]
+        return X, read_only(some_rows(self.y, rows)), weight
+
+    def _changed(self, change: Change, rows: slice, buffer: Array | None) -> Array:
+        chunks = chunk_slices(rows, self.width) if self._here else [rows]
+        if len(chunks) == 1:
+            return arrays.float64(change(read_only(dense(some_rows(self.X, rows)))))
+        start, n_rows = rows.start, rows.stop - rows.start
+        for chunk in chunks:
+            A = change(read_only(dense(some_rows(self.X, chunk))))
+            if buffer is None or buffer.shape[1] != A.shape[1] or len(buffer) < n_rows:
+                buffer = np.empty((n_rows, A.shape[1]))
+            buffer[chunk.start - start : chunk.stop - start] = A
+        assert buffer is not None
+        return buffer[:n_rows]
+
+    def map(self, change: Change, width: int, counters: Counters | None = None) -> Rows:
+        """Return these rows with inputs as they come out of `change`; of few rows, at once."""
+        lazy = replace(self, change=change, width=width, counters=counters)
+        few = BLOCK_SIZE if self._here else arrays.free_numbers(self.X) // 4
+        return lazy.gathered() if len(self) * max(width, self.X.shape[1]) <= few else lazy
+
+    def gathered(self) -> Rows:
+        """Return these rows with inputs as they come out of their change."""
+        if self.change is None:
+            return self
+        if not self._here:  # joined blocks would be a copy of each
+            return Rows(self._read(slice(0, len(self)), None)[0], self.y, self.weight)
+        with closing(in_order(lambda rows: self._read(rows, None)[0], self._blocks())) as parts:
+            return Rows(arrays.joined(list(parts)), self.y, self.weight)
+
+    def every(self, step: int) -> Rows:
+        """Return every `step`-th of these rows, or the next smaller power of 2, unwatched."""
+        step = power_of_2(step)
+        X, y = (some_rows(each, slice(None, None, step)) for each in (self.X, self.y))
+        weight = None if self.weight is None else self.weight[::step]
+        return replace(self, X=X, y=y, weight=weight, counters=None)
+
+    def reduce(self, statistic: Callable[[*Block], S], small_chunks: bool = False) -> S:
+        """Return the merged statistic of all blocks, or of chunks of them if `small_chunks`.
+
+        A statistic must not hold on to what it is given: the next block comes in the same place.
+        """
+        if len(self) * max(self.width, self.X.shape[1]) <= CHUNK_SIZE:
+            return statistic(*self._read(slice(0, len(self)), None))
+        if not self._here:  # threads would only wait for each other
+            return merged(self._of_device_block(statistic, rows) for rows in self._blocks())
+        of_block = partial(self.of_block, statistic, small_chunks, [])
+        with closing(in_order(of_block, self._blocks())) as parts:
+            return merged(parts)
+
+    def of_block(
+        self,
+        statistic: Callable[[*Block], S],
+        small_chunks: bool,
+        buffers: list[Array],
+        rows: slice,
+    ) -> S:
+        """Return the statistic of a block of rows; it may come to lie in one of the buffers."""
+        if not self._here:
+            return self._of_device_block(statistic, rows)
+        if small_chunks:
+            chunks = chunk_slices(rows, max(self.width, self.X.shape[1]))
+            return merged(statistic(*self._read(chunk, None)) for chunk in chunks)
+        block = self._read(rows, buffers.pop() if buffers else None)
+        found = statistic(*block)
+        buffers.append(block[0])
+        return found
+
+    def _of_device_block(self, statistic: Callable[[*Block], S], rows: slice) -> S:
+        """Return the statistic of a block of rows; of its halves, if memory runs out."""
+        try:
+            return statistic(*self._read(rows, None))
+        except Exception as error:
+            if rows.stop - rows.start <= LOWEST or not arrays.is_out_of_memory(error):
+                raise
+        middle = (rows.start + rows.stop) // 2
+        halves = slice(rows.start, middle), slice(middle, rows.stop)
+        return merged(self._of_device_block(statistic, half) for half in halves)
+
+
+def merged(parts: Iterable[S]) -> S:
+    """Return all parts merged as a tree: so rounding hardly grows."""
+    waiting: list[tuple[int, S]] = []
+    for total in parts:
+        level = 0
+        while waiting and waiting[-1][0] == level:
+            level, total = level + 1, waiting.pop()[1].merge(total)
+        waiting.append((level, total))
+    total = waiting.pop()[1]
+    while waiting:
+        total = waiting.pop()[1].merge(total)
+    return total
+
+
+def power_of_2(step: int) -> int:
+    """Return the largest power of 2 that is not above `step`."""
+    return int(1 << (max(step, 1).bit_length() - 1))
+
+
+def read_only(array: NDArray[Any]) -> NDArray[Any]:
+    """Return a view that cannot be written to; arrays of other libraries never are."""
+    if not arrays.is_host(array):
+        return array
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def dense(X: Any) -> Array:
+    """Return a block of inputs as a dense float64 array, rows in one piece.
+
+    Matrix products round differently on columns in one piece; results must not depend on that.
+    """
+    if not arrays.is_host(X):
+        return arrays.float64(X)
+    return np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float64, order="C")

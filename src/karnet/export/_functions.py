@@ -1,0 +1,295 @@
+"""Activations, kernels and views as nodes of an ONNX graph that computes in double precision.
+
+onnxruntime has kernels for doubles of few functions. The others are put together from those, to a
+few units in the last place: a polynomial where no formula will do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.polynomial import Chebyshev, Polynomial
+from numpy.typing import NDArray
+from scipy.special import erfcx
+
+from .._ensemble.views import Indicators, Ranks, Standard, Stretched, View
+from ..activations import EXP_LIMIT, HUGE, LEAK, LOG_FOR, TINY, Activation, by_name
+from ..kernels import KERNELS
+from ._graph import Graph, Value
+
+__all__ = ["FUNCTIONS", "activated", "check_known", "exp_of", "kernel_of", "seen_through"]
+
+Array = NDArray[np.float64]
+Function = Callable[[Graph, str], str]
+
+# Up to this tangent the arctangent is a polynomial.
+NARROW = float(np.tan(np.pi / 8.0))
+# From here on nothing is felt of 1 beside the square of a number.
+LARGE = 1e9
+
+
+# Elementwise functions
+
+
+def _polynomial(g: Graph, x: Value, f: Callable[[Array], Array], b: float, degree: int) -> str:
+    """Return f(x) for x between 0 and b, by the polynomial that agrees with it in its nodes."""
+    best = Chebyshev.interpolate(f, degree, domain=[0.0, b])
+    coefficients = best.convert(kind=Polynomial, domain=[0.0, b]).coef
+    u = g.op("Sub", g.op("Mul", x, 2.0 / b), 1.0)
+    total: Value = float(coefficients[-1])
+    for each in coefficients[-2::-1]:
+        total = g.op("Add", g.op("Mul", total, u), float(each))
+    return str(total)
+
+
+def _log1p(g: Graph, z: str) -> str:
+    """Return log(1 + z): what 1 + z was rounded by is felt in the logarithm in proportion."""
+    u = g.op("Add", z, 1.0)
+    felt = g.op("Sub", u, 1.0)
+    none = g.op("Equal", felt, 0.0)
+    ratio = g.op("Div", z, g.op("Where", none, 1.0, felt))
+    return g.op("Where", none, z, g.op("Mul", g.op("Log", u), ratio))
+
+
+def _with_sign(g: Graph, size: str, x: str) -> str:
+    return g.op("Mul", size, g.op("Sign", x))
+
+
+def _arctan(g: Graph, x: str) -> str:
+    size = g.op("Abs", x)
+    steep, middle = g.op("Greater", size, 1.0 / NARROW), g.op("Greater", size, NARROW)
+    turned = g.op("Div", g.op("Sub", size, 1.0), g.op("Add", size, 1.0))
+    inverse = g.op("Neg", g.op("Reciprocal", g.op("Max", size, 1.0)))
+    r = g.op("Where", steep, inverse, g.op("Where", middle, turned, size))
+    start = g.op("Where", steep, np.pi / 2, g.op("Where", middle, np.pi / 4, 0.0))
+
+    def ratio(z: Array) -> Array:
+        return np.asarray(np.arctan(np.sqrt(z)) / np.sqrt(z))
+
+    slope = _polynomial(g, g.op("Mul", r, r), ratio, NARROW**2, 12)
+    return _with_sign(g, g.op("Add", start, g.op("Mul", r, slope)), x)
+
+
+def _arccos(g: Graph, c: str) -> str:
+    half = g.op("Sqrt", g.op("Div", g.op("Sub", 1.0, c), g.op("Add", c, 1.0)))
+    return g.op("Mul", _arctan(g, half), 2.0)
+
+
+def _arcsinh(g: Graph, x: str) -> str:
+    size = g.op("Abs", x)
+    near = g.op("Min", size, LARGE)
+    square = g.op("Mul", near, near)
+    root = g.op("Sqrt", g.op("Add", square, 1.0))
+    small = _log1p(g, g.op("Add", near, g.op("Div", square, g.op("Add", root, 1.0))))
+    large = g.op("Add", g.op("Log", g.op("Max", size, 1.0)), float(np.log(2.0)))
+    return _with_sign(g, g.op("Where", g.op("Less", size, LARGE), small, large), x)
+
+
+def _softplus(g: Graph, x: str) -> str:
+    tail = _log1p(g, g.op("Exp", g.op("Neg", g.op("Abs", x))))
+    return g.op("Add", g.op("Max", x, 0.0), tail)
+
+
+def _gelu(g: Graph, x: str) -> str:
+    z = g.op("Mul", g.op("Abs", x), float(np.sqrt(0.5)))
+    t = g.op("Div", 2.0, g.op("Add", z, 2.0))
+
+    def scaled_tail(t: Array) -> Array:
+        return np.asarray(erfcx(2.0 / t - 2.0) / t)
+
+    bell = g.op("Exp", g.op("Neg", g.op("Mul", z, z)))
+    tail = g.op("Mul", g.op("Mul", bell, t), _polynomial(g, t, scaled_tail, 1.0, 36))
+    half = g.op("Mul", tail, 0.5)
+    share = g.op("Where", g.op("Less", x, 0.0), half, g.op("Sub", 1.0, half))
+    return g.op("Mul", x, share)
+
+
+def _cos(g: Graph, x: str) -> str:
+    half = g.op("Sin", g.op("Mul", x, 0.5))
+    return g.op("Sub", 1.0, g.op("Mul", g.op("Mul", half, half), 2.0))
+
+
+def _logit(g: Graph, x: str) -> str:
+    x = g.op("Clip", x, -HUGE, HUGE)
+    odds = g.op("Abs", g.op("Div", x, g.op("Sub", 1.0, x)))
+    return g.op("Log", g.op("Clip", odds, TINY, 1.0 / TINY))
+
+
+def _clipped(g: Graph, x: str) -> str:
+    return _logit(g, g.op("Clip", x, TINY, 1.0 - TINY))
+
+
+def _plain(kind: str) -> Function:
+    return lambda g, x: g.op(kind, x)
+
+
+# Those of `ACTIVATIONS`.
+FUNCTIONS: dict[str, Function] = {
+    "logit": _logit,
+    "logit_clipped": _clipped,
+    "sigmoid": _plain("Sigmoid"),
+    "tanh": _plain("Tanh"),
+    "arctan": _arctan,
+    "asinh": _arcsinh,
+    "softplus": _softplus,
+    "leaky_relu": lambda g, x: g.op("Max", x, g.op("Mul", x, LEAK)),
+    "identity": lambda g, x: x,
+    "relu": lambda g, x: g.op("Max", x, 0.0),
+    "sin": _plain("Sin"),
+    "cos": _cos,
+    "gelu": _gelu,
+}
+
+
+def check_known(f: Activation) -> None:
+    """Raise an error unless an activation is one of the table, or made of one."""
+    if by_name(f.name) != f:
+        raise ValueError(
+            f"activation {f.name!r} is a custom one, which cannot be exported to ONNX: use one of "
+            f"{', '.join(FUNCTIONS)}."
+        )
+
+
+def activated(g: Graph, f: Activation, x: str) -> str:
+    """Return f(x), f being known."""
+    if f.name.startswith(LOG_FOR):
+        return g.op("Log", g.op("Max", x, TINY))
+    return FUNCTIONS[f.name](g, x)
+
+
+def exp_of(g: Graph, x: str) -> str:
+    """Return exp(x), where x is not too large for that."""
+    return g.op("Exp", g.op("Clip", x, -EXP_LIMIT, EXP_LIMIT))
+
+
+# Kernels
+
+
+def kernel_of(g: Graph, name: str, x: str, Z: Array, scale: float = 1.0, depth: int = 1) -> str:
+    """Return the kernel matrix of the rows of x and Z, as `KERNELS` has it."""
+    if not KERNELS[name].scaled:
+        return _of_angles(g, name, _angles(g, x, Z), depth)
+    D = _distances(g, x, Z, absolute=name == "laplace_l1")
+    if name == "gaussian":
+        a = g.op("Div", D, float(np.sqrt(2.0) * scale))
+        return g.op("Exp", g.op("Neg", g.op("Mul", a, a)))
+    if name == "matern":
+        a = g.op("Mul", D, float(np.sqrt(3.0) / scale))
+        return g.op("Mul", g.op("Add", a, 1.0), g.op("Exp", g.op("Neg", a)))
+    return g.op("Exp", g.op("Div", D, -float(scale)))
+
+
+def _distances(g: Graph, x: str, Z: Array, absolute: bool) -> str:
+    """Return distances, added up column by column: exact for equal rows, and no larger array."""
+
+    def add(g: Graph, D: str, column: str, centres: str) -> str:
+        apart = g.op("Sub", g.op("Unsqueeze", column, np.array([1])), centres)
+        return g.op("Add", D, g.op("Abs", apart) if absolute else g.op("Mul", apart, apart))
+
+    n_rows = g.op("Gather", g.op("Shape", x), np.array([0]))
+    shape = g.op("Concat", n_rows, np.array([len(Z)]), axis=0)
+    D = g.op("Expand", np.zeros((1, 1)), shape)
+    if Z.shape[1]:
+        D = g.scan(add, [g.op("Transpose", x, perm=[1, 0]), Z.T], D)
+    return D if absolute else g.op("Sqrt", D)
+
+
+def _angles(g: Graph, x: str, Z: Array) -> str:
+    rows = np.hstack([np.ones((len(Z), 1)), Z])
+    V = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    square = g.op("ReduceSum", g.op("Mul", x, x), np.array([1]), keepdims=1)
+    length = g.op("Sqrt", g.op("Add", square, 1.0))
+    product = g.product(x, V[:, 1:].T, V[:, 0])
+    return g.op("Clip", g.op("Div", product, length), -1.0, 1.0)
+
+
+def _of_angles(g: Graph, name: str, C: str, depth: int) -> str:
+    K = C
+    for _ in range(depth):
+        slope = g.op("Sub", 1.0, g.op("Mul", _arccos(g, C), 1.0 / np.pi))
+        rest = g.op("Max", g.op("Sub", 1.0, g.op("Mul", C, C)), 0.0)
+        value = g.op("Add", g.op("Mul", g.op("Sqrt", rest), 1.0 / np.pi), g.op("Mul", C, slope))
+        C = g.op("Min", value, 1.0)
+        K = g.op("Add", C, g.op("Mul", K, slope))
+    return C if name == "relu" else g.op("Div", K, depth + 1.0)
+
+
+# Views
+
+
+def seen_through(g: Graph, view: View, x: str, narrow: bool) -> str:
+    """Return the rows as a view shows them.
+
+    Parameters
+    ----------
+    g : Graph
+        Where nodes are added.
+    view : View
+        The view.
+    x : str
+        The rows.
+    narrow : bool
+        Whether they may have been of single precision: a value is then equal to its rounding too.
+
+    Returns
+    -------
+    str
+    """
+    match view:
+        case Standard():
+            z = _columns(g, x, view.features)
+            z = g.op("Min", g.op("Max", z, view.low), view.high)
+            return g.op("Div", g.op("Sub", z, view.mean), view.scale)
+        case Ranks():
+            return _ranks(g, view, x, np.arange(len(view.features)))
+        case Indicators():
+            return _indicators(g, view, x, narrow)
+        case Stretched():
+            z = seen_through(g, view.view, x, narrow)
+            return g.op("Mul", z, view.root) if view.root.ndim == 1 else g.product(z, view.root)
+    raise ValueError(f"a view of the type {type(view).__name__} cannot be exported to ONNX.")
+
+
+def _columns(g: Graph, x: str, which: NDArray[np.intp]) -> str:
+    return g.op("Gather", x, np.asarray(which, dtype=np.int64), axis=1)
+
+
+def _ranks(g: Graph, view: Ranks, x: str, which: NDArray[np.intp]) -> str:
+    """Return some of the columns of a view: interpolated between nodes that bisection finds."""
+    z = _columns(g, x, view.features[which])
+    if not len(which):
+        return z
+    nodes = [view.nodes[k] for k in which]
+    steps = int(np.ceil(np.log2(max(len(values) for values, _ in nodes))))
+    table = np.full((3, len(nodes), 2**steps), np.inf)
+    for k, (values, scores) in enumerate(nodes):
+        slopes = np.append(np.diff(scores) / np.diff(values), 0.0)
+        table[:, k, : len(values)] = values, scores, slopes
+
+    def interpolate(g: Graph, x: str, values: str, scores: str, slopes: str) -> str:
+        x = g.op("Max", x, g.op("Gather", values, np.array([0])))
+        place = g.op("Expand", np.array([0]), g.op("Shape", x))
+        for step in 2 ** np.arange(steps)[::-1]:
+            further = g.op("Add", place, np.array(step))
+            there = g.op("LessOrEqual", g.op("Gather", values, further), x)
+            place = g.op("Where", there, further, place)
+        rise = g.op("Sub", x, g.op("Gather", values, place))
+        rise = g.op("Mul", rise, g.op("Gather", slopes, place))
+        return g.op("Add", g.op("Gather", scores, place), rise)
+
+    shown = g.scan(interpolate, [g.op("Transpose", z, perm=[1, 0]), *table])
+    return g.op("Transpose", shown, perm=[1, 0])
+
+
+def _indicators(g: Graph, view: Indicators, x: str, narrow: bool) -> str:
+    plain = _ranks(g, view.ranks, x, view.plain)
+    if not view.columns:
+        return plain
+    features, values, shares, scales = map(np.array, zip(*view.columns, strict=True))
+    z = _columns(g, x, features)
+    equal = g.op("Equal", z, values)
+    if narrow:
+        equal = g.op("Or", equal, g.op("Equal", z, values.astype(np.float32).astype(np.float64)))
+    shown = g.op("Div", g.op("Sub", g.cast(equal, "DOUBLE"), shares), scales)
+    return g.op("Concat", plain, shown, axis=1) if len(view.plain) else shown

@@ -1,0 +1,206 @@
+"""Members: their ridge solutions, what they say of rows left out, and how steep they are."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from karnet._ensemble.jackknife import jackknife_plus
+from karnet._ensemble.member import LEAST, Member, Shape, Targets, fit_all, solved
+from karnet._ensemble.search import Search
+from karnet._ensemble.views import VIEWS
+from karnet._network.input_metric import input_metric, root_of
+from karnet._network.nystroem import fit_some
+from karnet.kernels import KERNELS
+
+rng = np.random.default_rng(1)
+M, D = 40, 3
+X = rng.standard_normal((M, D))
+Y = np.column_stack([np.sin(2.0 * X[:, 0]) + X[:, 1], X[:, 0] * X[:, 2]])
+Y += 0.1 * rng.standard_normal(Y.shape)
+WEIGHT = rng.uniform(0.5, 3.0, M)
+RIDGES = np.logspace(-4, 1, 6)
+VIEW = VIEWS["standard"](X, WEIGHT)
+A = VIEW(X)
+TARGETS = Targets(Y, WEIGHT, RIDGES)
+SHAPES = [
+    Shape("standard", "laplace_l1"),
+    Shape("standard", "laplace"),
+    Shape("standard", "matern"),
+    Shape("standard", "gaussian", 0.5),
+    Shape("standard", "relu", depth=2),
+    Shape("standard", "tangent", depth=3),
+]
+
+
+def fitted(shape, targets=TARGETS):
+    return fit_all(shape, VIEW, A, KERNELS[shape.kernel].geometry(A, A), targets)
+
+
+@pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
+def test_kernels_are_positive_with_ones_on_the_diagonal(kernel):
+    K = kernel(A, A, 1.3, 2)
+    np.testing.assert_allclose(np.diag(K), 1.0, rtol=1e-7)
+    np.testing.assert_allclose(K, K.T, atol=1e-12)
+    assert np.linalg.eigvalsh(K).min() > -1e-10
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.kernel)
+def test_a_member_answers_what_it_was_solved_for(shape):
+    member = fitted(shape)
+    again = solved(replace(shape), VIEW, A, TARGETS, member.alpha_)
+    np.testing.assert_allclose(again(X), member(X), atol=1e-6)
+    np.testing.assert_allclose(member.path.fitted(member.alpha_), member(X), atol=1e-7)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.kernel)
+def test_left_out_is_what_a_refit_answers(shape):
+    ones = Targets(Y, np.ones(M), RIDGES)
+    member = fitted(shape, ones)
+    absolute = replace(shape, scale=1.0)
+    for i in (0, 7, 39):
+        kept = np.delete(np.arange(M), i)
+        K = member.kernel(A[kept], A[kept], member.scale, shape.depth)
+        k = member.kernel(A[[i]], A[kept], member.scale, shape.depth)
+        system = np.block(
+            [
+                [K + member.alpha_ * np.eye(M - 1), np.ones((M - 1, 1))],
+                [np.ones((1, M - 1)), np.zeros((1, 1))],
+            ]
+        )
+        found = np.linalg.solve(system, np.vstack([Y[kept], np.zeros((1, 2))]))
+        np.testing.assert_allclose(member.left_out[i], (k @ found[:-1] + found[-1])[0], atol=1e-7)
+    assert absolute.kernel == shape.kernel
+
+
+@pytest.mark.parametrize("shape", SHAPES[:4], ids=lambda shape: shape.kernel)
+def test_with_all_rows_as_centres_finite_width_is_infinite_width(shape, monkeypatch):
+    member = fitted(shape)
+    alpha = member.alpha_
+    monkeypatch.setattr("karnet._network.nystroem.COARSE", np.array([alpha]))
+    monkeypatch.setattr("karnet._network.nystroem.FINE", 1.0)
+    found = fit_some(replace(member, path=None, width=M), X, TARGETS)
+    assert found.alpha_ == alpha
+    np.testing.assert_allclose(found(X), member(X), atol=1e-4)
+    np.testing.assert_allclose(found.left_out, member.left_out, atol=1e-3)
+    assert found.hidden_layer_sizes == (M,)
+    assert member.hidden_layer_sizes == (np.inf,)
+
+
+@pytest.mark.parametrize("finite", [False, True])
+def test_folds_are_answered_by_members_learned_without_them(finite):
+    splits = [np.arange(0, 20), np.arange(20, 35)]
+    targets = replace(TARGETS, splits=splits)
+    shape = SHAPES[0]
+    member = fitted(shape, targets)
+    if finite:
+        member = fit_some(replace(member, path=None, width=M), X, targets)
+    assert np.isnan(member.left_out[35:]).all()
+    for split in splits:
+        kept = np.setdiff1d(np.arange(M), split)
+        K = member.kernel(A[kept], A[kept], member.scale)
+        K[np.diag_indices(len(kept))] += member.alpha_ / WEIGHT[kept]
+        C = np.linalg.solve(K, np.column_stack([np.ones(len(kept)), Y[kept]]))
+        b = C[:, 1:].sum(axis=0) / C[:, 0].sum()
+        answers = member.kernel(A[split], A[kept], member.scale) @ (C[:, 1:] - np.outer(C[:, 0], b))
+        if not finite:
+            np.testing.assert_allclose(member.left_out[split], answers + b, atol=1e-6)
+        else:
+            assert np.corrcoef(member.left_out[split, 0], (answers + b)[:, 0])[0, 1] > 0.9
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.kernel)
+def test_the_metric_is_that_of_differences_of_answers(shape):
+    member = fitted(shape)
+    points = VIEW(rng.standard_normal((25, D)))
+    step = 1e-5
+
+    def answers(points):
+        hidden = member.kernel(points, member.X_fit_, member.scale, shape.depth)
+        return hidden @ member.dual_coef_
+
+    slopes = np.array(
+        [
+            (answers(points + step * e) - answers(points - step * e)) / (2.0 * step)
+            for e in np.eye(D)
+        ]
+    )
+    expected = np.einsum("aic,bic->ab", slopes, slopes) / len(points)
+    found = input_metric(member, points, np.ones(25))
+    if found.ndim == 1:
+        expected = np.diag(expected)
+    np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-6 * np.abs(expected).max())
+
+
+def test_the_root_of_a_metric_squares_to_it():
+    B = rng.standard_normal((4, 4))
+    metric = B @ B.T
+    root = root_of(metric)
+    np.testing.assert_allclose(root @ root, metric / np.trace(metric) * 4.0, rtol=1e-8)
+    np.testing.assert_allclose(root_of(np.zeros((3, 3))), np.eye(3))
+    np.testing.assert_allclose(root_of(np.zeros(3)), np.ones(3))
+    assert root_of(np.array([1.0, 0.0])).min() > 0.0
+
+
+def test_stretching_finds_the_inputs_that_matter():
+    local = np.random.default_rng(5)
+    Z = local.standard_normal((150, 10))
+    target = np.sin(2.0 * Z[:, :1]) * np.sign(Z[:, 1:2])
+    folds = [np.arange(k, 150, 5) for k in range(5)]
+    search = Search(Z, Targets(target, np.ones(150), RIDGES), folds)
+    plain = search.plain("standard", "gaussian")
+    best = min(search.shaped(plain), key=lambda member: member.error)
+    assert best.error < 0.8 * plain.error
+    squares = np.diag(best.view.root @ best.view.root.T)
+    assert squares[:2].sum() > 0.7 * squares.sum()
+
+
+def test_what_shaped_members_say_of_a_fold_does_not_know_its_labels():
+    local = np.random.default_rng(6)
+    Z = local.standard_normal((60, 4))
+    target = local.standard_normal((60, 1))
+    folds = [np.arange(k, 60, 5) for k in range(5)]
+
+    def left_out(target):
+        targets = Targets(target, np.ones(60), np.array([0.1]))
+        search = Search(Z, targets, folds)
+        return search.shaped(search.plain("standard", "laplace_l1"))[-1].left_out[folds[0]]
+
+    changed = target.copy()
+    changed[folds[0]] += 0.01
+    np.testing.assert_allclose(left_out(changed), left_out(target), rtol=0.5, atol=0.05)
+
+
+def test_jackknife_plus_is_what_refits_say():
+    ones = Targets(Y, np.ones(M), np.array([0.1]))
+    member = fitted(SHAPES[0], ones)
+    new = rng.standard_normal((4, D))
+    errors = Y - member.left_out
+    ends = jackknife_plus([member], member(new), new, errors, None, 0.8)
+    without = []
+    for i in range(M):
+        kept = np.delete(np.arange(M), i)
+        K = member.kernel(A[kept], A[kept], member.scale) + member.alpha_ * np.eye(M - 1)
+        C = np.linalg.solve(K, np.column_stack([np.ones(M - 1), Y[kept]]))
+        b = C[:, 1:].sum(axis=0) / C[:, 0].sum()
+        k = member.kernel(VIEW(new), A[kept], member.scale)
+        without.append(k @ (C[:, 1:] - np.outer(C[:, 0], b)) + b)
+    without = np.array(without)
+    upper = np.sort(without + np.abs(errors)[:, None], axis=0)[int(np.ceil(0.8 * (M + 1))) - 1]
+    np.testing.assert_allclose(ends[..., 1], upper, atol=1e-6)
+    lower = np.sort(without - np.abs(errors)[:, None], axis=0)[int(np.floor(0.2 * (M + 1))) - 1]
+    np.testing.assert_allclose(ends[..., 0], lower, atol=1e-6)
+
+
+def test_ridges_stay_above_what_rounding_leaves():
+    member = fitted(Shape("standard", "gaussian", 8.0), replace(TARGETS, ridges=np.array([1e-30])))
+    assert isinstance(member, Member)
+    assert member.alpha_ >= LEAST * member.path.eigenvalues.max()
+
+
+def test_equal_rows_without_a_ridge_to_speak_of_are_solved_all_the_same():
+    twice = np.repeat(A, 2, axis=0)
+    targets = Targets(np.repeat(Y, 2, axis=0), np.full(2 * M, 1e3), RIDGES)
+    member = solved(Shape("standard", "gaussian", 4.0), VIEW, twice, targets, 1e-300)
+    assert np.isfinite(member.dual_coef_).all()
+    np.testing.assert_allclose(member(X), Y, atol=0.5)

@@ -1,0 +1,84 @@
+"""Views of a table: what they keep, and what they do not depend on."""
+
+import numpy as np
+import pytest
+
+from karnet._ensemble.views import VIEWS, Stretched, distinct_views
+
+rng = np.random.default_rng(0)
+X = np.column_stack(
+    [
+        rng.standard_normal(60),
+        rng.exponential(size=60),
+        rng.integers(0, 2, 60),
+        rng.integers(0, 5, 60),
+    ]
+).astype(float)
+ONES = np.ones(60)
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_columns_have_mean_zero_and_each_feature_the_variance_of_one(name):
+    view = VIEWS[name](X, ONES)
+    A = view(X)
+    np.testing.assert_allclose(A.mean(axis=0), 0.0, atol=1e-12)
+    variance = np.bincount(view.features, A.var(axis=0))
+    np.testing.assert_allclose(variance, 1.0, rtol=1e-10)
+
+
+@pytest.mark.parametrize("name", ["ranks", "indicators"])
+def test_ranks_do_not_see_an_increasing_function(name):
+    changed = np.column_stack([np.exp(X[:, 0]), X[:, 1] ** 3, X[:, 2:]])
+    np.testing.assert_allclose(VIEWS[name](X, ONES)(X), VIEWS[name](changed, ONES)(changed))
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_weights_are_repeats(name):
+    weight = rng.integers(1, 4, 60).astype(float)
+    repeated = np.repeat(X, weight.astype(int), axis=0)
+    weighted = VIEWS[name](X, weight)(X)
+    np.testing.assert_allclose(weighted, VIEWS[name](repeated, np.ones(len(repeated)))(X))
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_constant_columns_are_left_out(name):
+    view = VIEWS[name](np.column_stack([np.full(60, 7.0), X[:, :2]]), ONES)
+    assert view.features.tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_offset_and_unit_do_not_matter(name):
+    moved = 1e6 + 1e3 * X
+    np.testing.assert_allclose(VIEWS[name](moved, ONES)(moved), VIEWS[name](X, ONES)(X), atol=1e-7)
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_what_is_far_outside_is_moved_to_the_edge(name):
+    view = VIEWS[name](X, ONES)
+    assert np.abs(view(np.full((1, 4), 1e300))).max() < 20.0
+
+
+def test_a_heavy_tail_does_not_squeeze_the_rest():
+    column = np.append(rng.standard_normal(99), 1e9)[:, None]
+    A = VIEWS["standard"](column, np.ones(100))(column)
+    assert 0.5 < A[:99].std() < 1.5
+
+
+def test_equal_views_are_shown_once():
+    binary = (X[:, :2] > 0.5).astype(float)
+    assert list(distinct_views(binary, ONES)) == ["standard"]
+    assert list(distinct_views(X, ONES)) == ["standard", "ranks", "indicators"]
+
+
+def test_many_values_are_interpolated():
+    column = rng.standard_normal((5000, 1))
+    A = VIEWS["ranks"](column, np.ones(5000))(column)
+    np.testing.assert_allclose(np.corrcoef(A[:, 0], column[:, 0])[0, 1], 1.0, atol=1e-3)
+
+
+def test_a_stretched_view_is_the_view_times_the_root():
+    view = VIEWS["standard"](X, ONES)
+    root = np.arange(1.0, 5.0)
+    np.testing.assert_array_equal(Stretched(view, root)(X), view(X) * root)
+    np.testing.assert_allclose(Stretched(view, np.diag(root))(X), view(X) * root)
+    assert Stretched(view, root).features.tolist() == [0, 1, 2, 3]

@@ -1,0 +1,239 @@
+"""Estimators that settle everything themselves, on a device: the same answers as here."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from karnet import KARClassifierCV, KARRegressorCV
+from karnet._arrays import linalg as algebra
+from karnet._arrays import namespace as arrays
+from karnet._ensemble.member import Shape, Targets, fit_all
+from karnet._ensemble.views import VIEWS
+from karnet._network.nystroem import Landmarks, fit_some
+from karnet._rows.memory import Rows, block_slices
+from karnet.kernels import KERNELS
+
+torch = pytest.importorskip("torch")
+strict = pytest.importorskip("array_api_strict")
+
+M, D = 300, 4
+LIBRARIES = {"torch": torch.asarray, "strict": strict.asarray}
+NETS = {
+    "classes": (KARClassifierCV, "decision_function"),
+    "numbers": (KARRegressorCV, "predict"),
+}
+# A table is long if it has more rows than units.
+WIDTHS = {"long": 50, "short": 1500}
+
+
+def drawn(m):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((m, D))
+    X[:, 3] = rng.integers(0, 4, m)
+    y = np.sign(X[:, 0]) + np.floor(2.0 * X[:, 1]) + X[:, 3] % 2 + 0.3 * rng.standard_normal(m)
+    return X, {"numbers": y, "classes": np.digitize(y, [-0.5, 0.5])}
+
+
+@pytest.fixture(scope="module")
+def table():
+    return drawn(M)
+
+
+@pytest.fixture
+def many_blocks(monkeypatch):
+    """Make every table many blocks, here and on the way to a device."""
+
+    def low_slices(n_rows, width, most=None):
+        return block_slices(n_rows, width, 2**12)
+
+    for room in ("_rows", "_stream"):
+        monkeypatch.setattr(f"karnet.{room}.BLOCK_SIZE", 2**12)
+    monkeypatch.setattr("karnet._rows.memory.CHUNK_SIZE", 2**11)
+    monkeypatch.setattr("karnet._rows.memory.LOWEST", 64)
+    monkeypatch.setattr("karnet._rows.streamed.block_slices", low_slices)
+
+
+def relative(found, expected):
+    return np.linalg.norm(found - expected) / np.linalg.norm(expected)
+
+
+def arrays_in(thing):
+    if isinstance(thing, dict | list):
+        values = thing.values() if isinstance(thing, dict) else thing
+        return [each for value in values for each in arrays_in(value)]
+    if type(thing).__module__.startswith("karnet"):
+        return arrays_in(vars(thing))
+    return [thing] if hasattr(thing, "shape") and hasattr(thing, "dtype") else []
+
+
+@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
+@pytest.mark.parametrize("cv", [None, 3])
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("kind", NETS)
+def test_a_device_answers_as_this_machine(kind, width, cv, weighted, table, request):
+    net, method = NETS[kind]
+    X, y = table[0], table[1][kind]
+    if width == "short":
+        X, y = X[:80], y[:80]
+    weight = np.random.default_rng(1).integers(0, 3, len(X)).astype(float) if weighted else None
+    options = {"width": WIDTHS[width], "cv": cv, "random_state": 0}
+    here = net(**options).fit(X, y, weight)
+    expected = getattr(here, method)(X)
+    request.getfixturevalue("many_blocks")
+    there = net(device="cpu", **options).fit(X, y, weight)
+    found = getattr(there, method)(X)
+    assert type(found) is np.ndarray
+    assert relative(found, expected) < 1e-8
+    seen = ~np.isnan(here.loo_decision_function_)
+    assert relative(there.loo_decision_function_[seen], here.loo_decision_function_[seen]) < 1e-8
+    assert there.best_score_ == pytest.approx(here.best_score_, abs=1e-8)
+    assert [each.alpha_ for each in there.estimators_] == [each.alpha_ for each in here.estimators_]
+    if kind == "numbers":
+        assert relative(there.predict_interval(X), here.predict_interval(X)) < 1e-8
+
+
+@pytest.mark.usefixtures("many_blocks")
+def test_several_outputs_are_learned_on_a_device(table):
+    X, y = table[0], np.column_stack([table[1]["numbers"], table[1]["classes"]])
+    here, there = (
+        KARRegressorCV(width=40, random_state=0, device=each).fit(X, y).predict(X)
+        for each in (None, "cpu")
+    )
+    assert relative(there, here) < 1e-8
+
+
+@pytest.mark.parametrize("kind", NETS)
+def test_what_a_device_learned_is_numpy_s_and_can_be_kept(kind, table):
+    net, method = NETS[kind]
+    X, y = table[0], table[1][kind]
+    learned = net(width=40, random_state=0, device="cpu").fit(X, y)
+    assert arrays_in(vars(learned))
+    assert {type(each) for each in arrays_in(vars(learned))} <= {np.ndarray, np.float64}
+    expected = getattr(learned, method)(X)
+    again = pickle.loads(pickle.dumps(learned))
+    np.testing.assert_array_equal(getattr(again, method)(X), expected)
+    assert relative(getattr(again.set_params(device=None), method)(X), expected) < 1e-8
+
+
+def test_a_device_that_is_not_there_is_said_so_and_changes_nothing(table):
+    X, y = table[0], table[1]["numbers"]
+    net = KARRegressorCV(width=40, random_state=0).fit(X, y)
+    expected = net.predict(X)
+    net.set_params(device="toaster")
+    with pytest.raises(ValueError, match="device='toaster' cannot be used here"):
+        net.fit(X[:100], y[:100])
+    with pytest.raises(ValueError, match="device='toaster' cannot be used here"):
+        net.predict(X)
+    np.testing.assert_array_equal(net.set_params(device=None).predict(X), expected)
+    fresh = KARClassifierCV(device="cuda:63")
+    with pytest.raises(ValueError, match="device='cuda:63' cannot be used here"):
+        fresh.fit(X, table[1]["classes"])
+    assert not hasattr(fresh, "classes_")
+
+
+def test_a_device_too_full_gets_smaller_blocks(monkeypatch):
+    X, targets = drawn(1300)
+    y = targets["numbers"]
+    expected = KARRegressorCV(width=40, random_state=0).fit(X, y).predict(X)
+    upload, heights = arrays.upload, []
+
+    class OutOfMemoryError(RuntimeError):
+        pass
+
+    def narrow(x, device):
+        heights.append(len(x))
+        if len(x) > 700:
+            raise OutOfMemoryError("out of memory")
+        return upload(x, device)
+
+    monkeypatch.setattr("karnet._arrays.namespace.upload", narrow)
+    found = KARRegressorCV(width=40, random_state=0, device="cpu").fit(X, y).predict(X)
+    assert max(heights) > 700 > min(heights)
+    assert relative(found, expected) < 1e-8
+
+
+def of_some_rows(shape, X, y, h=40):
+    """Return a member with the first rows as centres, and what it is to learn."""
+    weight = np.random.default_rng(2).uniform(0.5, 3.0, len(X))
+    targets = Targets(y[:, None], weight, np.array([1.0]))
+    view = VIEWS[shape.view](X, weight)
+    A = view(X[:h])
+    G = KERNELS[shape.kernel].geometry(A, A)
+    member = fit_all(shape, view, A, G, targets.of(np.arange(h)))
+    return replace(member, path=None, width=h), targets
+
+
+SHAPES = [
+    *(Shape("standard", name, 0.3) for name in ("laplace_l1", "laplace", "matern", "gaussian")),
+    *(Shape("indicators", name, depth=2) for name in ("relu", "tangent")),
+]
+
+
+@pytest.mark.usefixtures("many_blocks")
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.kernel)
+def test_layers_of_every_kernel_are_learned_on_a_device(shape, table):
+    X, y = table[0], table[1]["numbers"]
+    blank, targets = of_some_rows(shape, X, y)
+    here, there = fit_some(blank, X, targets), fit_some(blank, X, targets, "cpu")
+    assert there.alpha_ == here.alpha_
+    assert relative(there.left_out, here.left_out) < 1e-8
+    assert relative(there(X, "cpu"), here(X)) < 1e-8
+
+
+def test_where_few_digits_are_left_a_device_is_no_farther_than_another_order_of_rows(table):
+    X, y = table[0], np.sin(table[0][:, 0])
+    blank, targets = of_some_rows(Shape("standard", "gaussian", 2.0), X, y)
+
+    def answers(device, order):
+        rows = Rows(X[order], targets.Y[order], targets.weight[order])
+        b, coef, _ = Landmarks.of(blank, rows, device).coef(1e-5)
+        return blank.hidden(X) @ coef + b
+
+    rng, order = np.random.default_rng(3), np.arange(M)
+    expected = answers(None, order)
+    spread = max(relative(answers(None, rng.permutation(order)), expected) for _ in range(4))
+    assert 1e-9 < spread < 1e-3
+    assert relative(answers("cpu", order), expected) < 10.0 * spread
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("depth", [1, 3])
+@pytest.mark.parametrize("name", KERNELS)
+def test_kernels_are_the_same_in_every_library(name, depth, library):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((20, D))
+    Z = np.vstack([X[:5] + 1.0, rng.standard_normal((7, D))])
+    found = KERNELS[name](*map(LIBRARIES[library], (X, Z)), 0.7, depth)
+    expected = KERNELS[name](X, Z, 0.7, depth)
+    np.testing.assert_allclose(arrays.to_numpy(found), expected, rtol=1e-12, atol=1e-14)
+    same = KERNELS[name](*map(LIBRARIES[library], (X, X)), 0.7, depth)
+    # The slope of an angle is steep where it is zero.
+    atol = 1e-7 if name == "tangent" else 1e-14
+    np.testing.assert_allclose(np.diag(arrays.to_numpy(same)), 1.0, rtol=0.0, atol=atol)
+    nothing = LIBRARIES[library](np.empty((3, 0)))
+    np.testing.assert_array_equal(arrays.to_numpy(KERNELS[name](nothing, nothing)), 1.0)
+
+
+@pytest.mark.parametrize("few", [0, 64], ids=["at once", "by columns"])
+@pytest.mark.parametrize("p", [1, 2])
+def test_distances_of_a_card_are_those_of_this_machine(p, few, monkeypatch):
+    X = np.random.default_rng(0).standard_normal((9, D))
+    monkeypatch.setattr("karnet._arrays.linalg.FEW_COLUMNS", few)
+    monkeypatch.setattr("karnet._arrays.linalg.is_cuda", lambda x: True)
+    there = torch.asarray(X)
+    found = algebra.distances(there, there, p).numpy()
+    np.testing.assert_allclose(found, algebra.distances(X, X, p), rtol=1e-14)
+    assert not np.diag(found).any()
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_triangle_is_divided_by_whatever_is_below_it(library):
+    rng = np.random.default_rng(0)
+    A, R = rng.standard_normal((6, 4)), rng.standard_normal((4, 4)) + 4.0 * np.eye(4)
+    for x in (A, LIBRARIES[library](A)):
+        found = algebra.over_triangle(x, arrays.like(x, R))
+        np.testing.assert_allclose(arrays.to_numpy(found) @ np.triu(R), A, atol=1e-13)

@@ -1,0 +1,53 @@
+"""The benchmarks run, at their smallest."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def ran(*arguments):
+    command = [sys.executable, *arguments]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_speed_is_compared():
+    printed = ran("benchmarks/run.py", "--tiny", "--only", "iris", "lstsq-low-rank", "predict-tanh")
+    assert "RidgeClassifier" in printed
+    assert "not installed" not in printed
+
+
+def test_scale_is_measured(tmp_path):
+    printed = ran("benchmarks/scale.py", "parquet", "--tiny", "--out", str(tmp_path))
+    assert printed.count("parquet") >= 6
+    assert "other network" not in printed
+    assert (tmp_path / "scale.csv").read_text().count("\n") == 13
+
+
+def test_quality_is_compared(tmp_path):
+    store = ("--store", str(tmp_path / "results.sqlite"))
+    few = ("--sets", "iris", "diabetes", "--repeats", "1", "--folds", "1")
+    ran("-m", "benchmarks.quality", "run", "--only", "Ridge", "KARCV", *few, *store)
+    printed = ran("-m", "benchmarks.quality", "report", *store, "--out", str(tmp_path / "out"))
+    assert "KARCV" in printed
+    assert "best_score_" in printed
+    summary = (tmp_path / "out" / "classification-summary.csv").read_text()
+    assert summary.count("\n") == 3
+
+
+@pytest.mark.parametrize("script", ["benchmarks/choosing.py"])
+def test_pictures_are_drawn(script, tmp_path):
+    assert "KARClassifierCV" in ran(script, "--out", str(tmp_path))
+    assert (tmp_path / "moons.png").stat().st_size > 10_000
+
+
+@pytest.mark.skipif("KARNET_DATA" not in os.environ, reason="KARNET_DATA names no folder")
+def test_mixed_tables_are_compared():
+    printed = ran("benchmarks/mixed_tables.py", "--sets", "votes", "--only", "1")
+    assert "Each command under 20 s" in printed

@@ -1,0 +1,109 @@
+"""What learning costs, counted where the clock plays no part: passes, memory, right-hand sides."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from karnet import KARClassifier, KARRegressor
+from karnet._lstsq.lapack import Normal
+from karnet._lstsq.statistics import triangular
+from karnet.activations import ACTIVATIONS, Activation
+
+M, D, H, Q = 6000, 8, 150, 4
+
+
+@pytest.fixture
+def data():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((M, D))
+    return X, np.argmax(X[:, :Q] + 0.5 * rng.standard_normal((M, Q)), axis=1)
+
+
+@pytest.fixture
+def many_blocks(monkeypatch):
+    """Blocks of 600 rows, so that no layer is ever there as a whole."""
+    monkeypatch.setattr("karnet._rows.memory.BLOCK_SIZE", 600 * H)
+    monkeypatch.setattr("karnet._lstsq.solve.LARGE", 1e6)
+
+
+def counting(name, counts):
+    """Return an activation that notes how many rows it is given."""
+    f = ACTIVATIONS[name]
+
+    def forward(x):
+        counts.append(len(x))
+        return f.forward(x)
+
+    return Activation("counting", forward, f.inverse, f.derivative, f.domain, f.codomain, f.margin)
+
+
+@pytest.mark.usefixtures("many_blocks")
+@pytest.mark.parametrize("name", ["logit", "tanh", "relu"])
+def test_a_random_network_is_learned_in_two_passes_and_a_sample(name, data):
+    counts = []
+    net = KARClassifier(
+        (H,),
+        hidden="random",
+        activation=counting(name, counts),
+        output_activation="identity",
+        random_state=0,
+    ).fit(*data)
+    assert net.layers_[-1].solver == "cholesky"
+    assert 2 * M < sum(counts) <= 2 * M + 3 * H
+    assert max(counts) <= 600
+
+
+@pytest.mark.usefixtures("many_blocks")
+def test_a_pulled_back_network_of_low_rank_is_learned_in_three_passes_and_a_sample(data):
+    counts = []
+    net = KARClassifier((H,), activation=counting("logit", counts), random_state=0).fit(*data)
+    assert net.layers_[-1].rank < H // 2
+    assert 3 * M < sum(counts) <= 3 * M + 3 * H
+
+
+def test_prediction_is_one_pass(data):
+    counts = []
+    f = counting("logit", counts)
+    net = KARClassifier((H,), activation=f, output_activation="identity", random_state=0)
+    net.fit(*data)
+    counts.clear()
+    net.predict(data[0])
+    assert sum(counts) == M
+
+
+@pytest.mark.usefixtures("many_blocks")
+@pytest.mark.parametrize("hidden", ["random", "pullback"])
+def test_memory_is_that_of_blocks_and_not_of_rows(hidden, data):
+    X, y = (np.concatenate([part] * 5) for part in data)
+    net = KARClassifier((H,), hidden=hidden, random_state=0).fit(*data)
+    tracemalloc.start()
+    net.fit(X, y)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    block, square, labels = 8 * 600 * H, 8 * H * H, 8 * len(y)
+    assert peak < 8 * block + 8 * square + 8 * labels < 8 * len(X) * H
+
+
+@pytest.mark.usefixtures("many_blocks")
+@pytest.mark.parametrize("solver", ["cholesky", "qr"])
+@pytest.mark.parametrize("hidden", ["random", "pullback"])
+def test_of_q_classes_q_right_hand_sides_are_solved(solver, hidden, data, monkeypatch):
+    widths = []
+
+    def noting(function):
+        return lambda first, last: widths.append(last.shape[1]) or function(first, last)
+
+    monkeypatch.setattr(Normal, "__call__", noting(Normal.__call__))
+    monkeypatch.setattr("karnet._lstsq.statistics.triangular", noting(triangular))
+    KARClassifier((H,), hidden=hidden, alpha=1e-3, solver=solver, random_state=0).fit(*data)
+    assert set(widths) == {Q}
+
+
+def test_a_regressor_is_refined_like_a_classifier():
+    X = np.random.default_rng(0).standard_normal((2000, 5))
+    net = KARRegressor((200,), alpha=1e-6, random_state=0).fit(X, X[:, 0] * X[:, 1])
+    assert net.layers_[-1].solver == "cholesky"
+    assert 0.0 < net.layers_[-1].residual < 2.0

@@ -1,0 +1,1 @@
+"""What can be believed, measured: numbers, bad input, faults and load."""
