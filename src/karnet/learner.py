@@ -24,9 +24,9 @@ from ._rows.memory import Table
 from .activations import Activation, Array, Function
 
 __all__ = [
+    "LayerProblem",
     "Plan",
     "Report",
-    "LayerProblem",
     "cut_off",
     "indicator",
     "learn",
@@ -118,7 +118,7 @@ class Report:
 
     @classmethod
     def of(cls, rank: int, solver: str, tally: Array) -> Report:
-        """Return the report on a layer that was solved, from its `LayerProblem.tally` over all rows."""
+        """Return the report on a layer that was solved, from its tally over all rows."""
         error, target, outside, clipped, size = tally
         residual = float(np.sqrt(error / (target or 1.0)))
         return cls(rank, solver, residual, float(outside / size), float(clipped / size))

@@ -56,7 +56,7 @@ class Reduce(Protocol):
     def __call__(
         self, statistic: Callable[[Array, Array, Array | None], S], /, small_chunks: bool = False
     ) -> S:
-        """Return the merged statistic; of small parts if `small_chunks`, for those cheap to merge."""
+        """Return the merged statistic of all blocks, or of small chunks of them."""
         ...
 
 

@@ -89,7 +89,7 @@ class DaskPasses:
         return sum(self.sizes)
 
     def reduce(self, of_block: Callable[[Any, Any, Any], S], block_lengths: Iterable[int]) -> S:
-        """Return what `of_block` gives for all rows in blocks of the given block_lengths, merged."""
+        """Return what `of_block` gives for all rows in blocks of the given lengths, merged."""
         if not self.n_rows:
             raise ValueError("the Dask collections hold no rows.")
         cutter = Cutter.into(block_lengths, self.n_rows, of_block)

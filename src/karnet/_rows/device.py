@@ -65,7 +65,7 @@ class DevicePasses:
     retries: list[str] = field(default_factory=list)
 
     def reduce(self, of_block: Callable[[Any, Any, Any], S], block_lengths: Iterable[int]) -> S:
-        """Return what `of_block` gives for all blocks, merged, cut and joined to the block_lengths."""
+        """Return what `of_block` gives for all blocks, merged, cut and joined to the lengths."""
         wanted = next(iter(block_lengths))  # all of them are as high
         while True:
             block_length = max(wanted >> len(self.retries), 1)

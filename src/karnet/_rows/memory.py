@@ -113,8 +113,7 @@ class Table(Protocol):
 def block_slices(n_rows: int, width: int, most: int | None = None) -> list[slice]:
     """Return slices that cut `n_rows` rows of `width` numbers into blocks of `most` numbers.
 
-    If that is not given, it is `BLOCK_SIZE`, and they are even in number and block_length, for threads to
-    share, unless that would make them low: decompositions gain from a block only what it has more
+    If that is not given, it is `BLOCK_SIZE`, and they are even in number and length, for threads to share, unless that would make them low: decompositions gain from a block only what it has more
     rows than columns.
     """
     size = n_rows * width
@@ -233,7 +232,7 @@ class Rows:
         return block_slices(len(self), max(self.width, self.X.shape[1]), most)
 
     def _read(self, rows: slice, buffer: Array | None) -> Block:
-        """Return some rows, inputs changed, in `buffer` if that fits; all but these are read-only."""
+        """Return some rows, their inputs changed, in `buffer` if that fits."""
         if self.change is None:
             X = read_only(dense(some_rows(self.X, rows)))
         else:

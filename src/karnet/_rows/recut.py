@@ -71,7 +71,7 @@ class Cutter(Generic[S]):
     def into(
         cls, block_lengths: Iterable[int], n_rows: int, of_block: Callable[[Any, Any, Any], S]
     ) -> Cutter[S]:
-        """Return the cutter into blocks of the given block_lengths, and what is left as a last one."""
+        """Return the cutter into blocks of the given lengths, and what is left as a last one."""
         edges = [0]
         for block_length in block_lengths:
             if edges[-1] + block_length >= n_rows:

@@ -21,9 +21,9 @@ from .memory import (
     BLOCK_SIZE,
     COPIED,
     Change,
+    Counters,
     Rows,
     Statistic,
-    Counters,
     block_slices,
     dense,
     in_order,
@@ -82,7 +82,7 @@ class Passes(Protocol):
     def reduce(self, of_block: Callable[[Any, Any, Any], S], block_lengths: Iterable[int]) -> S:
         """Return what `of_block` gives for all blocks, merged.
 
-        Blocks of the given block_lengths would be best; they need not be kept to.
+        Blocks of the given lengths would be best; they need not be kept to.
         """
         ...
 
@@ -108,7 +108,7 @@ class LocalPasses:
     device: str | None = None
 
     def reduce(self, of_block: Callable[[Any, Any, Any], S], block_lengths: Iterable[int]) -> S:
-        """Return what `of_block` gives for all blocks, merged, cut and joined to the block_lengths."""
+        """Return what `of_block` gives for all blocks, merged, cut and joined to the lengths."""
         pieces = regrouped(self.blocks, block_lengths)
         with closing(in_order(lambda piece: of_block(*piece), pieces)) as parts:
             return merged_some(parts)
@@ -132,7 +132,7 @@ def merged_some(parts: Iterable[S]) -> S:
 
 
 def regrouped(blocks: Iterable[Raw], block_lengths: Iterable[int]) -> Iterator[Raw]:
-    """Yield the same rows in blocks of the given block_lengths, and what is left as a last one."""
+    """Yield the same rows in blocks of the given lengths, and what is left as a last one."""
     waiting: list[Raw] = []
     n_waiting = 0
     wanted = iter(block_lengths)
