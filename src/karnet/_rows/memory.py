@@ -113,8 +113,9 @@ class Table(Protocol):
 def block_slices(n_rows: int, width: int, most: int | None = None) -> list[slice]:
     """Return slices that cut `n_rows` rows of `width` numbers into blocks of `most` numbers.
 
-    If that is not given, it is `BLOCK_SIZE`, and they are even in number and length, for threads to share, unless that would make them low: decompositions gain from a block only what it has more
-    rows than columns.
+    By default `most` is `BLOCK_SIZE`, and blocks are even in number and length, for threads to share,
+    unless that would make them short: decompositions gain from a block only the rows that it has
+    beyond its number of columns.
     """
     size = n_rows * width
     if size <= CHUNK_SIZE:
