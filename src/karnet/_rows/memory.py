@@ -113,9 +113,9 @@ class Table(Protocol):
 def block_slices(n_rows: int, width: int, most: int | None = None) -> list[slice]:
     """Return slices that cut `n_rows` rows of `width` numbers into blocks of `most` numbers.
 
-    By default `most` is `BLOCK_SIZE`, and blocks are even in number and length, for threads to share,
-    unless that would make them short: decompositions gain from a block only the rows that it has
-    beyond its number of columns.
+    By default `most` is `BLOCK_SIZE`, and blocks are even in number and length, for threads to
+    share, unless that would make them short: a decomposition gains only from the rows that a block
+    has beyond its number of columns.
     """
     size = n_rows * width
     if size <= CHUNK_SIZE:
