@@ -1,4 +1,4 @@
-"""Nodes of an ONNX graph, made one call at a time."""
+"""An ONNX graph under construction, to which each call adds a node."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Graph", "Value"]
-
-# The name of what a node gives, or a constant.
+# The name of a node's output, or a constant.
 Value = str | float | NDArray[Any]
 
 
@@ -20,11 +18,13 @@ class Graph:
     Parameters
     ----------
     scope, container
-        Those that skl2onnx gives to a converter.
+        The arguments of a converter of skl2onnx.
+    single : bool
+        Whether the inputs of the graph are in single precision.
     """
 
-    def __init__(self, scope: Any, container: Any) -> None:
-        self._scope, self._container = scope, container
+    def __init__(self, scope: Any, container: Any, single: bool) -> None:
+        self._scope, self._container, self.single = scope, container, single
 
     def op(self, kind: str, *inputs: Value, **attributes: Any) -> str:
         """Add a node and return the name of its output."""
@@ -36,19 +36,23 @@ class Graph:
     def product(self, A: str, B: NDArray[Any], C: Value | None = None) -> str:
         """Return ``A B``, or ``A B + C``.
 
-        No MatMul: onnxruntime joins one with a division before or after it, which it does in
-        single precision.
+        The node is not a MatMul, which onnxruntime fuses with a division before or after it and
+        then computes in single precision.
         """
         return self.op("Gemm", A, B, *([] if C is None else [C]))
 
     def cast(self, x: str, kind: str) -> str:
-        """Return x as numbers of a kind of `onnx.TensorProto`."""
+        """Return x in a type of `onnx.TensorProto`."""
         from onnx import TensorProto
 
         return self.op("Cast", x, to=getattr(TensorProto, kind))
 
+    def largest(self, x: str) -> str:
+        """Return the column of the largest value of each row."""
+        return self.op("ArgMax", x, axis=1, keepdims=0)
+
     def constant(self, value: float | NDArray[Any]) -> str:
-        """Add a constant, numbers as doubles if they are no integers, and return its name."""
+        """Add a constant and return its name; floating-point numbers are stored as doubles."""
         from onnx import numpy_helper
 
         name = self.name("constant")
@@ -56,7 +60,7 @@ class Graph:
         return name
 
     def name(self, hint: str) -> str:
-        """Return a name that nothing else has."""
+        """Return an unused name."""
         return str(self._scope.get_unique_variable_name(f"kar_{hint}"))
 
     def _add(self, kind: str, inputs: list[str], output: str, attributes: dict[str, Any]) -> None:
@@ -73,24 +77,24 @@ class Graph:
     def scan(
         self, body: Callable[..., str], rows: Sequence[Value], state: str | None = None
     ) -> str:
-        """Return what a loop over the rows of matrices comes to.
+        """Return the result of a loop over the rows of matrices.
 
         Parameters
         ----------
         body : callable
-            From a graph, the state if there is one, and one row of each matrix, to the next state
-            or, without states, to a row of the result.
+            Its arguments are a graph, the state if there is one, and a row of each matrix; it
+            returns the next state or, without a state, a row of the result.
         rows : sequence of Value
-            The matrices, with as many rows each.
+            The matrices, all with the same number of rows.
         state : str, optional
-            The matrix that states start from.
+            The initial state, a matrix.
 
         Returns
         -------
         str
             The last state, or all rows of the result.
         """
-        inner = _Body(self._scope, self._container)
+        inner = _Body(self._scope, self._container, self.single)
         before = [] if state is None else [state]
         states = [inner.name("state") for _ in before]
         parts = [inner.name("row") for _ in rows]
@@ -103,8 +107,8 @@ class Graph:
 class _Body(Graph):
     """The graph of one step of a loop."""
 
-    def __init__(self, scope: Any, container: Any) -> None:
-        super().__init__(scope, container)
+    def __init__(self, scope: Any, container: Any, single: bool) -> None:
+        super().__init__(scope, container, single)
         self._nodes: list[Any] = []
         self._constants: list[Any] = []
 
@@ -117,7 +121,7 @@ class _Body(Graph):
         self._constants.append(tensor)
 
     def finished(self, inputs: dict[str, int], output: str, n_dimensions: int) -> Any:
-        """Return the graph; inputs and output are doubles of so many dimensions."""
+        """Return the graph, with doubles of the given numbers of dimensions in and out."""
         from onnx import TensorProto, helper
 
         def info(name: str, n: int) -> Any:
