@@ -1,4 +1,4 @@
-"""What a model says of rows that it did not learn from."""
+"""Predictions for rows that a model was not fitted on."""
 
 from __future__ import annotations
 
@@ -13,57 +13,61 @@ from sklearn.model_selection import train_test_split
 
 from ..tables import Score, Table, TableFit, Target, predict_table, scores
 
-__all__ = ["HeldOut", "held_out"]
-
-# The share of rows that are held out, how many at most, and how few are not worth it.
-SHARE, MOST, FEWEST = 0.2, 5000, 5
+# The share of rows that are held out.
+SHARE = 0.2
+# The largest number of rows that are held out.
+MAX_ROWS = 5000
+# The smallest number of rows that are held out; with fewer, none are.
+MIN_ROWS = 5
+# The seed of the split.
 SEED = 0
 
-Again = Callable[[Table, Target], TableFit]
+# A function that fits the same kind of model on other rows.
+Refit = Callable[[Table, Target], TableFit]
 
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Rows that a model was not learned from, and what it says of them.
+    """Rows that a model was not fitted on, and its predictions for them.
 
     Attributes
     ----------
     model : Pipeline
-        The model, learned from the other rows.
+        The model, fitted on the other rows.
     table : Table
         The rows.
     y : ndarray
         Their targets.
-    answers : ndarray of shape (n,) or (n, n_classes)
-        Predictions, or probabilities of the classes.
+    predictions : ndarray of shape (n,) or (n, n_classes)
+        Predicted numbers, or probabilities of the classes.
     scores : list of Score
-        How good they are.
+        The scores of the predictions.
     seconds : float
-        How long they took.
+        The time of predicting.
     """
 
     model: Any
     table: Table
     y: NDArray[Any]
-    answers: NDArray[Any]
+    predictions: NDArray[Any]
     scores: list[Score]
     seconds: float
 
     @property
     def classes(self) -> NDArray[Any] | None:
-        """The classes that the model knows."""
+        """The classes that the model was fitted on."""
         return getattr(self.model, "classes_", None)
 
 
-def held_out(table: Table, fitted: TableFit, again: Again) -> HeldOut | None:
-    """Return what a model says of a part of a table, learned from the rest of it.
+def held_out(table: Table, fitted: TableFit, again: Refit) -> HeldOut | None:
+    """Return the predictions for a part of a table by a model that was fitted on the rest.
 
     Parameters
     ----------
     table : Table
         The table.
     fitted : TableFit
-        The model of the whole table. If some rows were left out of it, these are taken.
+        The model of the whole table. If it was fitted without some rows, these are used.
     again : callable
         Fits the same kind of model on fewer rows.
 
@@ -73,8 +77,7 @@ def held_out(table: Table, fitted: TableFit, again: Again) -> HeldOut | None:
         None if there are too few rows.
     """
     if fitted.left_out is not None:
-        rows, y = fitted.left_out
-        return _said(fitted.model, rows, y)
+        return _predicted(fitted.model, *fitted.left_out)
     places = np.flatnonzero(fitted.target.known)
     split = _split(fitted.target, len(places))
     if split is None:
@@ -84,12 +87,13 @@ def held_out(table: Table, fitted: TableFit, again: Again) -> HeldOut | None:
         fitted.target, y=fitted.target.y[train], known=np.ones(len(train), dtype=bool), notes=()
     )
     model = again(table.take(places[train]), part).model
-    return _said(model, table.take(places[test]), fitted.target.y[test])
+    return _predicted(model, table.take(places[test]), fitted.target.y[test])
 
 
 def _split(target: Target, n: int) -> tuple[NDArray[np.intp], NDArray[np.intp]] | None:
-    n_test = min(int(SHARE * n), MOST)
-    if n_test < FEWEST:
+    """Return the indices of the rows to fit and to hold out, stratified where possible."""
+    n_test = min(int(SHARE * n), MAX_ROWS)
+    if n_test < MIN_ROWS:
         return None
     strata = target.y if target.task == "classification" else None
     if strata is not None:
@@ -103,9 +107,9 @@ def _split(target: Target, n: int) -> tuple[NDArray[np.intp], NDArray[np.intp]] 
     return np.sort(train), np.sort(test)
 
 
-def _said(model: Any, table: Table, y: NDArray[Any]) -> HeldOut:
+def _predicted(model: Any, table: Table, y: NDArray[Any]) -> HeldOut:
     classes = getattr(model, "classes_", None)
     start = perf_counter()
-    answers = predict_table(model, table, proba=classes is not None)
+    predictions = predict_table(model, table, proba=classes is not None)
     seconds = perf_counter() - start
-    return HeldOut(model, table, y, answers, scores(y, answers, classes), seconds)
+    return HeldOut(model, table, y, predictions, scores(y, predictions, classes), seconds)
