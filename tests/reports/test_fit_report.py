@@ -125,3 +125,9 @@ def test_a_class_of_one_row_does_not_stop_a_report(tmp_path):
     table = Table("t", pa.table(cells))
     assert len(np.unique(find_target(table, "target").y)) == 3
     assert "Confusion matrix" in report(tmp_path, table)
+
+
+def test_a_report_needs_no_held_out_row_of_a_known_class(tmp_path):
+    cells = {"a": [str(k % 7) for k in range(30)], "target": [f"name {k}" for k in range(30)]}
+    text = report(tmp_path, Table("t", pa.table(cells)), task="classification")
+    assert "Confusion matrix" in text

@@ -30,7 +30,8 @@ class Graph:
         """Add a node and return the name of its output."""
         names = [value if isinstance(value, str) else self.constant(value) for value in inputs]
         output = self.name(kind.lower())
-        self._add(kind, names, output, attributes)
+        name = self._scope.get_unique_operator_name(f"kar_{kind}")
+        self._container.add_node(kind, names, [output], name=name, **attributes)
         return output
 
     def product(self, A: str, B: NDArray[Any], C: Value | None = None) -> str:
@@ -55,24 +56,17 @@ class Graph:
         """Add a constant and return its name; floating-point numbers are stored as doubles."""
         from onnx import numpy_helper
 
-        name = self.name("constant")
-        self._add_constant(numpy_helper.from_array(np.array(value, order="C"), name))
-        return name
+        tensor = numpy_helper.from_array(np.array(value, order="C"), self.name("constant"))
+        if tensor.string_data:
+            kind, shape, content = tensor.data_type, list(tensor.dims), list(tensor.string_data)
+            self._container.add_initializer(tensor.name, kind, shape, content)
+        else:
+            self._container.add_initializer(tensor.name, None, None, tensor)
+        return str(tensor.name)
 
     def name(self, hint: str) -> str:
         """Return an unused name."""
         return str(self._scope.get_unique_variable_name(f"kar_{hint}"))
-
-    def _add(self, kind: str, inputs: list[str], output: str, attributes: dict[str, Any]) -> None:
-        name = self._scope.get_unique_operator_name(f"kar_{kind}")
-        self._container.add_node(kind, inputs, [output], name=name, **attributes)
-
-    def _add_constant(self, tensor: Any) -> None:
-        if tensor.string_data:
-            kind, shape, content = tensor.data_type, tensor.dims, tensor.string_data
-            self._container.add_initializer(tensor.name, kind, list(shape), list(content))
-        else:
-            self._container.add_initializer(tensor.name, None, None, tensor)
 
     def scan(
         self, body: Callable[..., str], rows: Sequence[Value], state: str | None = None
@@ -94,40 +88,41 @@ class Graph:
         str
             The last state, or all rows of the result.
         """
-        inner = _Body(self._scope, self._container, self.single)
+        step = _Step()
+        inner = Graph(self._scope, step, self.single)
         before = [] if state is None else [state]
         states = [inner.name("state") for _ in before]
         parts = [inner.name("row") for _ in rows]
         result = body(inner, *states, *parts)
-        sizes = dict.fromkeys(states, 2) | dict.fromkeys(parts, 1)
-        loop = inner.finished(sizes, result, 2 if before else 1)
+        n_dimensions = dict.fromkeys(states, 2) | dict.fromkeys(parts, 1)
+        loop = step.graph(n_dimensions, {result: 2 if before else 1})
         return self.op("Scan", *before, *rows, body=loop, num_scan_inputs=len(rows))
 
 
-class _Body(Graph):
-    """The graph of one step of a loop."""
+class _Step:
+    """The container of one step of a loop, a graph of its own."""
 
-    def __init__(self, scope: Any, container: Any, single: bool) -> None:
-        super().__init__(scope, container, single)
+    def __init__(self) -> None:
         self._nodes: list[Any] = []
         self._constants: list[Any] = []
 
-    def _add(self, kind: str, inputs: list[str], output: str, attributes: dict[str, Any]) -> None:
+    def add_node(self, kind: str, inputs: list[str], outputs: list[str], **attributes: Any) -> None:
         from onnx import helper
 
-        self._nodes.append(helper.make_node(kind, inputs, [output], **attributes))
+        self._nodes.append(helper.make_node(kind, inputs, outputs, **attributes))
 
-    def _add_constant(self, tensor: Any) -> None:
+    def add_initializer(self, name: str, kind: None, shape: None, tensor: Any) -> None:
         self._constants.append(tensor)
 
-    def finished(self, inputs: dict[str, int], output: str, n_dimensions: int) -> Any:
-        """Return the graph, with doubles of the given numbers of dimensions in and out."""
+    def graph(self, inputs: dict[str, int], outputs: dict[str, int]) -> Any:
+        """Return the graph of doubles, with the number of dimensions of each input and output."""
         from onnx import TensorProto, helper
 
-        def info(name: str, n: int) -> Any:
-            return helper.make_tensor_value_info(name, TensorProto.DOUBLE, [None] * n)
-
-        given = [info(name, n) for name, n in inputs.items()]
-        return helper.make_graph(
-            self._nodes, "step", given, [info(output, n_dimensions)], self._constants
+        given, returned = (
+            [
+                helper.make_tensor_value_info(name, TensorProto.DOUBLE, [None] * n)
+                for name, n in names.items()
+            ]
+            for names in (inputs, outputs)
         )
+        return helper.make_graph(self._nodes, "step", given, returned, self._constants)

@@ -1,7 +1,7 @@
 """The figures of the report on a fit.
 
-scikit-learn's displays are not used: that of a confusion matrix embeds a bitmap, that of a
-calibration curve has no intervals, and that of prediction errors sets ticks at odd numbers.
+They do not use scikit-learn's displays: ConfusionMatrixDisplay draws a bitmap, CalibrationDisplay
+has no intervals and only two classes, and PredictionErrorDisplay has no prediction intervals.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import numpy as np
 from matplotlib.colors import LinearSegmentedColormap, to_rgba
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
-from sklearn.metrics import confusion_matrix
 
 from .._pages.style import COLOURS, INK, LINE, MARKERS, STYLED, WIDTH, rules
 from ..inspection import LayerSpectrumDisplay, LooPathDisplay, MetricDisplay
@@ -38,7 +37,9 @@ def _axes(height: float) -> tuple[Figure, Any]:
 @STYLED
 def confusion(true: Sequence[str], predicted: Sequence[str], classes: Sequence[str]) -> Figure:
     """Return the confusion matrix, its cells shaded by their shares of the true class."""
-    counts = confusion_matrix(true, predicted, labels=classes)
+    index = {name: k for k, name in enumerate(classes)}
+    counts = np.zeros((len(classes), len(classes)), dtype=int)
+    np.add.at(counts, ([index[name] for name in true], [index[name] for name in predicted]), 1)
     shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
     figure, ax = _axes(min(1.2 + 0.34 * len(classes), 5.0))
     # Dark and light text is readable on all of these shades.
