@@ -19,7 +19,7 @@ from karnet._ensemble.average import _of_centres
 from karnet._ensemble.member import Shape, Targets, fit_all
 from karnet._ensemble.views import VIEWS, Stretched
 from karnet.activations import ACTIVATIONS, Activation
-from karnet.export._convert import to_onnx
+from karnet.export import to_onnx
 from karnet.export._functions import FUNCTIONS
 from karnet.kernels import KERNELS
 

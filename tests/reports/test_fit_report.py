@@ -12,7 +12,6 @@ import pytest
 from karnet._pages.style import INK
 from karnet.reports import held_out, write_fit_report
 from karnet.tables import Table, find_target, fit_table
-from karnet.tables import _model as models
 from tests.paper.test_report import Page
 from tests.tables.test_tables import table_of
 
@@ -89,8 +88,7 @@ def test_all_figures_are_on_the_page(kind, figures, pages):
     assert "Networks that are averaged" in text
 
 
-def test_importances_of_the_paper_s_network_are_found_by_shuffling(tmp_path, monkeypatch):
-    monkeypatch.setattr(models, "WIDTHS", (3,))
+def test_importances_of_the_paper_s_network_are_found_by_shuffling(tmp_path):
     columns = table_of().columns.select(["size", "kind", "target"])
     text = report(tmp_path, Table("t", columns), paper=True)
     assert "when a column is shuffled" in text

@@ -33,11 +33,8 @@ from ._held_out import HeldOut, Refit, held_out
 
 # The libraries whose versions the page names.
 LIBRARIES = ("karnet", "numpy", "scipy", "scikit-learn", *PACKAGES, "matplotlib")
-# The names of the scores on the page.
-SCORE_NAMES = {
-    **{"accuracy": "accuracy", "log_loss": "log-loss"},
-    **{"r2": "R²", "rmse": "RMSE", "mae": "MAE"},
-}
+# The labels of the scores on the page.
+LABELS = {"accuracy": "accuracy", "log_loss": "log-loss", "r2": "R²", "rmse": "RMSE", "mae": "MAE"}
 # The largest number of rows that a figure is drawn from.
 MAX_ROWS = 1000
 # The largest number of columns that are shuffled.
@@ -98,7 +95,7 @@ def write_fit_report(
 
 
 def _score_row(score: Score, evaluated_on: str) -> tuple[str, ...]:
-    name, low, high = SCORE_NAMES[score.name], score.low, score.high
+    name, low, high = LABELS[score.name], score.low, score.high
     if score.name == "accuracy":
         interval = f"{100 * low:.1f} to {100 * high:.1f} %"
         return name, f"{100 * score.value:.1f} %", interval, evaluated_on
