@@ -20,6 +20,7 @@ from .._ensemble.member import Member
 from .._estimator.targets import class_targets
 from .._network.infinite_width import InfiniteLayers, ProductsWith
 from .._network.layers import Network
+from .._util.extras import require
 from .._util.messages import shown
 from ..activations import Array, ExpOf
 from ..estimators import KARClassifier, KARRegressor
@@ -74,10 +75,9 @@ def to_onnx(estimator: Any, X: Any = None, *, opset: int | None = None) -> Any:
     >>> [output.name for output in model.graph.output]
     ['label', 'probabilities']
     """
-    try:
-        import skl2onnx
-    except ModuleNotFoundError as error:
-        raise ImportError("exporting needs skl2onnx: pip install 'karnet[onnx]'.") from error
+    require("exporting", "onnx", "skl2onnx")
+    import skl2onnx
+
     name = type(estimator).__name__
     if not hasattr(estimator, "n_features_in_"):
         raise NotFittedError(f"{name} is not fitted: fit it before exporting.")
@@ -90,9 +90,9 @@ def to_onnx(estimator: Any, X: Any = None, *, opset: int | None = None) -> Any:
             name=name,
             initial_types=[_in_double(each) for each in inputs],
             target_opset=_checked_opset(opset),
-            custom_shape_calculators={kind: shapes for kind, (shapes, _) in CONVERTERS.items()},
+            custom_shape_calculators=dict.fromkeys(BUILDERS, _set_output_types),
             custom_conversion_functions={
-                kind: partial(_convert, build, single) for kind, (_, build) in CONVERTERS.items()
+                kind: partial(_convert, build, single) for kind, build in BUILDERS.items()
             },
         )
     except (ValueError, Warning):
@@ -108,11 +108,9 @@ def _checked_opset(opset: int | None) -> int:
     from skl2onnx import get_latest_tested_opset_version
 
     newest: int = min(NEWEST_OPSET, get_latest_tested_opset_version())
-    if opset is None:
-        return newest
-    if not isinstance(opset, int) or not OLDEST_OPSET <= opset <= newest:
+    if opset is not None and (not isinstance(opset, int) or not OLDEST_OPSET <= opset <= newest):
         raise ValueError(f"opset={shown(opset)} must be from {OLDEST_OPSET} to {newest}.")
-    return opset
+    return newest if opset is None else opset
 
 
 # Inputs and outputs
@@ -174,23 +172,24 @@ def _retype(graph: Any, inputs: list[Input], single: bool) -> None:
     """Give the inputs their own types, and the outputs single precision if that is wanted."""
     from onnx import TensorProto, helper
 
+    def rename(old: str, new: str) -> None:
+        for node in graph.node:
+            for names in (node.input, node.output):
+                names[:] = [new if name == old else name for name in names]
+
     for (name, kind, _), given in zip(inputs, graph.input, strict=True):
         double = name if kind in ("STRING", "DOUBLE") else f"{name}_as_double"
-        for node in graph.node:
-            node.input[:] = [double if each == given.name else each for each in node.input]
+        rename(given.name, double)
         given.name = name
         if double != name:
             given.type.tensor_type.elem_type = getattr(TensorProto, kind)
             cast = helper.make_node("Cast", [name], [double], double, to=TensorProto.DOUBLE)
             graph.node.insert(0, cast)
     for output in graph.output:
-        kind = output.type.tensor_type
+        name, kind = output.name, output.type.tensor_type
         if single and kind.elem_type == TensorProto.DOUBLE:
-            name, double = output.name, f"{output.name}_as_double"
-            for node in graph.node:
-                for names in (node.output, node.input):
-                    names[:] = [double if each == name else each for each in names]
-            kind.elem_type = TensorProto.FLOAT
+            kind.elem_type, double = TensorProto.FLOAT, f"{name}_as_double"
+            rename(name, double)
             cast = helper.make_node("Cast", [double], [name], double, to=TensorProto.FLOAT)
             graph.node.append(cast)
 
@@ -205,36 +204,26 @@ def _convert(build: Builder, single: bool, scope: Any, operator: Any, container:
         container.add_node("Identity", [result], [output.full_name], name=name)
 
 
-# Types of the outputs
-
-
-def _of_classes(operator: Any) -> None:
+def _set_output_types(operator: Any) -> None:
+    """Set the types of an estimator's outputs: of the labels if it has classes, and of doubles."""
     from skl2onnx.common.data_types import DoubleTensorType, Int64TensorType, StringTensorType
 
-    classes = _classes(operator.raw_operator)
-    label, probabilities = operator.outputs
-    label.type = (StringTensorType if classes.dtype.kind == "O" else Int64TensorType)([None])
-    probabilities.type = DoubleTensorType([None, len(classes)])
-
-
-def _of_numbers(operator: Any) -> None:
-    from skl2onnx.common.data_types import DoubleTensorType
-
     estimator = operator.raw_operator
-    cv = isinstance(estimator, KARRegressorCV)
-    n_outputs = len(estimator._mean if cv else estimator._network().layers[-1].w)
-    operator.outputs[0].type = DoubleTensorType([None, n_outputs])
-
-
-def _of_imputer(operator: Any) -> None:
-    from skl2onnx.common.data_types import DoubleTensorType, StringTensorType
-
-    imputer = operator.raw_operator
-    if any(isinstance(each.type, StringTensorType) for each in operator.inputs):
-        raise ValueError("a SimpleImputer of text cannot be exported: ONNX text has no gaps.")
-    if imputer.add_indicator:
-        raise ValueError("SimpleImputer(add_indicator=True) cannot be exported to ONNX.")
-    operator.outputs[0].type = DoubleTensorType([None, len(_kept_columns(imputer))])
+    if isinstance(estimator, SimpleImputer):
+        if any(isinstance(each.type, StringTensorType) for each in operator.inputs):
+            raise ValueError("a SimpleImputer of text cannot be exported: ONNX text has no gaps.")
+        if estimator.add_indicator:
+            raise ValueError("SimpleImputer(add_indicator=True) cannot be exported to ONNX.")
+        n_columns = len(_kept_columns(estimator))
+    elif hasattr(estimator, "classes_"):
+        classes = _classes(estimator)
+        label = StringTensorType if classes.dtype.kind == "O" else Int64TensorType
+        operator.outputs[0].type, n_columns = label([None]), len(classes)
+    elif isinstance(estimator, KARRegressorCV):
+        n_columns = len(estimator._mean)
+    else:
+        n_columns = len(estimator._network().layers[-1].w)
+    operator.outputs[-1].type = DoubleTensorType([None, n_columns])
 
 
 def _classes(estimator: Any) -> NDArray[Any]:
@@ -345,12 +334,11 @@ def _imputer(g: Graph, imputer: SimpleImputer, x: str) -> tuple[str]:
     return (g.op("Where", gaps, statistics, x),)
 
 
-# For each estimator that is converted here: the function that sets the types of its outputs, and
-# the function that adds it to the graph.
-CONVERTERS: dict[type, tuple[Callable[[Any], None], Builder]] = {
-    KARClassifier: (_of_classes, _classifier),
-    KARRegressor: (_of_numbers, _regressor),
-    KARClassifierCV: (_of_classes, _classifier_cv),
-    KARRegressorCV: (_of_numbers, _regressor_cv),
-    SimpleImputer: (_of_imputer, _imputer),
+# The estimators that are converted here, with the functions that add them to a graph.
+BUILDERS: dict[type, Builder] = {
+    KARClassifier: _classifier,
+    KARRegressor: _regressor,
+    KARClassifierCV: _classifier_cv,
+    KARRegressorCV: _regressor_cv,
+    SimpleImputer: _imputer,
 }

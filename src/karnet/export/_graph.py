@@ -13,18 +13,12 @@ Value = str | float | NDArray[Any]
 
 
 class Graph:
-    """A graph under construction.
-
-    Parameters
-    ----------
-    scope, container
-        The arguments of a converter of skl2onnx.
-    single : bool
-        Whether the inputs of the graph are in single precision.
-    """
+    """A graph under construction, in the scope and the container of a skl2onnx converter."""
 
     def __init__(self, scope: Any, container: Any, single: bool) -> None:
-        self._scope, self._container, self.single = scope, container, single
+        self._scope, self._container = scope, container
+        # Whether the inputs of the graph are in single precision.
+        self.single = single
 
     def op(self, kind: str, *inputs: Value, **attributes: Any) -> str:
         """Add a node and return the name of its output."""
@@ -71,32 +65,19 @@ class Graph:
     def scan(
         self, body: Callable[..., str], rows: Sequence[Value], state: str | None = None
     ) -> str:
-        """Return the result of a loop over the rows of matrices.
+        """Return the result of a loop over the rows of matrices with equally many rows.
 
-        Parameters
-        ----------
-        body : callable
-            Its arguments are a graph, the state if there is one, and a row of each matrix; it
-            returns the next state or, without a state, a row of the result.
-        rows : sequence of Value
-            The matrices, all with the same number of rows.
-        state : str, optional
-            The initial state, a matrix.
-
-        Returns
-        -------
-        str
-            The last state, or all rows of the result.
+        The body is called with a graph, the state if there is one, and a row of each matrix. It
+        returns the next state, and the result is the last one; without a state, it returns a row of
+        the result. States are matrices.
         """
         step = _Step()
         inner = Graph(self._scope, step, self.single)
-        before = [] if state is None else [state]
-        states = [inner.name("state") for _ in before]
-        parts = [inner.name("row") for _ in rows]
-        result = body(inner, *states, *parts)
-        n_dimensions = dict.fromkeys(states, 2) | dict.fromkeys(parts, 1)
-        loop = step.graph(n_dimensions, {result: 2 if before else 1})
-        return self.op("Scan", *before, *rows, body=loop, num_scan_inputs=len(rows))
+        states = [] if state is None else [state]
+        inputs = {inner.name("state"): 2 for _ in states} | {inner.name("row"): 1 for _ in rows}
+        result = body(inner, *inputs)
+        loop = step.graph(inputs, {result: 2 if states else 1})
+        return self.op("Scan", *states, *rows, body=loop, num_scan_inputs=len(rows))
 
 
 class _Step:

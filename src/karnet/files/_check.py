@@ -34,16 +34,7 @@ class RefusedError(Exception):
 def check_tree(root: Any, files: set[str]) -> set[str]:
     """Check the tree of a file, and return the names of all types and functions in it.
 
-    Parameters
-    ----------
-    root : object
-        The content of the JSON text.
-    files : set of str
-        The names of the arrays in the archive.
-
-    Returns
-    -------
-    set of str
+    The root is the content of the JSON text, and the files are the arrays in the archive.
     """
     root = dict(_expect(root, dict, "tree"))
     if root.pop("protocol", None) != PROTOCOL:
@@ -176,15 +167,7 @@ def _check_keys(name: str, keys: set[str]) -> None:
 
 
 def check_array(file: IO[bytes], size: int) -> None:
-    """Check that a file is exactly one array of numbers, text or times.
-
-    Parameters
-    ----------
-    file : binary file
-        The file, at its start.
-    size : int
-        The number of its bytes.
-    """
+    """Check that a file of a given size is exactly one array of numbers, text or times."""
     version = npy.read_magic(file)
     if version not in HEADER_READERS:
         raise RefusedError("an array is of another version")

@@ -31,20 +31,12 @@ JSON_TYPES = (type(None), bool, int, float, str)
 
 
 class Tree:
-    """The nodes of an estimator.
-
-    Attributes
-    ----------
-    root : dict
-        The node of the estimator itself.
-    arrays : list of ndarray
-        The arrays, in the order of their numbers.
-    names : set of str
-        The names of all types and functions in the tree.
-    """
+    """The nodes of an estimator, from the root down."""
 
     def __init__(self, estimator: Any) -> None:
+        # The arrays, in the order of their numbers.
         self.arrays: list[NDArray[Any]] = []
+        # The names of all types and functions in the tree.
         self.names: set[str] = set()
         # All objects so far with their nodes, None for nodes that are not complete. The objects are
         # kept alive so that their ids stay unique.

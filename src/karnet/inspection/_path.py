@@ -27,23 +27,15 @@ RELATIVE_WIDTHS = (0.25, 0.5, 1.0, 2.0)
 
 @dataclass(frozen=True)
 class Path:
-    """The scores of one network for a range of ridges.
+    """The scores of one network for a range of ridges."""
 
-    Attributes
-    ----------
-    name : str
-        The name of the network.
-    alphas : ndarray
-        The ridges.
-    scores : ndarray
-        The accuracy or the R^2 of the leave-one-out predictions, for each ridge.
-    alpha : float
-        The ridge of the fitted network.
-    """
-
+    # The name of the network.
     name: str
+    # The ridges.
     alphas: Array
+    # The accuracy or the R^2 of the leave-one-out predictions for each ridge.
     scores: Array
+    # The ridge of the fitted network.
     alpha: float
 
 

@@ -24,24 +24,15 @@ SMALLEST_PLOTTED = 1e-18
 
 @dataclass(frozen=True)
 class Spectrum:
-    """The singular values of the inputs of one layer.
+    """The singular values of the inputs of one layer."""
 
-    Attributes
-    ----------
-    name : str
-        The name of the layer, or of the network in an ensemble.
-    values : ndarray
-        The singular values of the inputs, their columns centred and scaled to unit length, divided
-        by the largest.
-    rcond : float
-        The cut-off: values up to this one count as zero.
-    outside : float
-        The share of the layer's values outside the domain of its activation.
-    """
-
+    # The name of the layer, or of the network in an ensemble.
     name: str
+    # The singular values over the largest; the columns are centred and scaled to unit length.
     values: Array
+    # The cut-off: values up to this one count as zero.
     rcond: float
+    # The share of the layer's values outside the domain of its activation.
     outside: float
 
     @property

@@ -28,29 +28,19 @@ Refit = Callable[[Table, Target], TableFit]
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Rows that a model was not fitted on, and its predictions for them.
+    """Rows that a model was not fitted on, and its predictions for them."""
 
-    Attributes
-    ----------
-    model : Pipeline
-        The model, fitted on the other rows.
-    table : Table
-        The rows.
-    y : ndarray
-        Their targets.
-    predictions : ndarray of shape (n,) or (n, n_classes)
-        Predicted numbers, or probabilities of the classes.
-    scores : list of Score
-        The scores of the predictions.
-    seconds : float
-        The time of predicting.
-    """
-
+    # The pipeline, fitted on the other rows.
     model: Any
+    # The rows.
     table: Table
+    # Their targets.
     y: NDArray[Any]
+    # The predicted numbers, or the probabilities of the classes, of shape (n_rows, n_classes).
     predictions: NDArray[Any]
+    # The scores of the predictions.
     scores: list[Score]
+    # The time of predicting.
     seconds: float
 
     @property
@@ -60,21 +50,10 @@ class HeldOut:
 
 
 def held_out(table: Table, fitted: TableFit, again: Refit) -> HeldOut | None:
-    """Return the predictions for a part of a table by a model that was fitted on the rest.
+    """Return predictions for a part of a table by a model fitted on the rest.
 
-    Parameters
-    ----------
-    table : Table
-        The table.
-    fitted : TableFit
-        The model of the whole table. If it was fitted without some rows, these are used.
-    again : callable
-        Fits the same kind of model on fewer rows.
-
-    Returns
-    -------
-    HeldOut or None
-        None if there are too few rows.
+    If the model of the table was fitted without some rows, these are predicted. Otherwise `again`
+    fits the same kind of model on a part of the rows. If there are too few rows, return None.
     """
     if fitted.left_out is not None:
         return _predicted(fitted.model, *fitted.left_out)
