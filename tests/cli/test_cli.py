@@ -154,7 +154,7 @@ def test_a_large_file_is_learned_block_by_block(here, capsys, monkeypatch):
     about = strict(capsys.readouterr().out)
     assert about["judged_by"] == "60 rows left out"
     assert about["rows"] == 600
-    assert "60 rows held out" in (here / "t.html").read_text()
+    assert "60 held-out rows" in (here / "t.html").read_text()
     main(["predict", "t.karnet", "t.parquet", "-q"])
     assert len(capsys.readouterr().out.splitlines()) == 601
     assert code_of(["fit", "t.parquet", "-t", "target", "--max-rows", "5", "--paper"]) == 2

@@ -204,6 +204,17 @@ def test_other_inputs_stay_at_their_medians(ensemble, regressor):
 # All displays
 
 
+@pytest.mark.parametrize("display", [LayerSpectrumDisplay, LooPathDisplay])
+def test_rows_may_be_a_data_frame(display, ensemble):
+    targets = () if display is LayerSpectrumDisplay else (y,)
+    numbers = [
+        line.get_ydata()
+        for rows in (IRIS.data, X)
+        for line in display.from_estimator(ensemble, rows, *targets).lines_
+    ]
+    np.testing.assert_array_equal(*np.split(np.array(numbers), 2))
+
+
 def test_other_and_unfitted_estimators_are_refused():
     for estimator in (MinMaxScaler(), KARClassifier()):
         with pytest.raises(ValueError, match="is not a fitted estimator of karnet"):

@@ -50,6 +50,6 @@ def sampled(estimator: Any, X: Any) -> tuple[Array, NDArray[np.intp]]:
     """Return evenly spaced rows as the network in a pipeline receives them, and their indices."""
     if hasattr(estimator, "steps") and len(estimator.steps) > 1:
         X = estimator[:-1].transform(X)
-    A = dense(X)
+    A = dense(np.asarray(X) if hasattr(X, "columns") else X)
     rows = np.linspace(0, len(A) - 1, min(len(A), MAX_ROWS)).astype(np.intp)
     return A[rows], rows

@@ -120,14 +120,14 @@ class LayerSpectrumDisplay(Display):
         for each in self.spectra:
             outside = f", {100 * each.outside:.1f} % outside" if each.outside else ""
             label = f"{each.name}: rank {each.rank} of {len(each.values)}{outside}"
-            numbers = np.arange(1, len(each.values) + 1)
+            indices = np.arange(1, len(each.values) + 1)
             style = {"drawstyle": "steps-mid", "label": label} | kwargs
-            self.lines_ += ax.plot(numbers, np.maximum(each.values, SMALLEST_PLOTTED), **style)
+            self.lines_ += ax.plot(indices, np.maximum(each.values, SMALLEST_PLOTTED), **style)
             colour = self.lines_[-1].get_color()
             ax.axhline(each.rcond, color=colour, linestyle=":", linewidth=1.0)
         ax.set_xscale("log")
         ax.set_yscale("log")
-        ax.set_xlabel("number")
+        ax.set_xlabel("index")
         ax.set_ylabel("relative singular value")
         ax.legend()
         return self
@@ -136,18 +136,18 @@ class LayerSpectrumDisplay(Display):
 def _of_layers(network: Any, X: Array) -> Iterator[Spectrum]:
     """Yield the spectra of the layers that were solved."""
     fitted = network._network()
-    names = [str(k + 1) for k in range(len(fitted.layers) - 1)] + ["output"]
+    names = [*(f"layer {k + 1}" for k in range(len(fitted.layers) - 1)), "output layer"]
     reports = network.layers_[-len(fitted.layers) :]
     for k, (name, report) in enumerate(zip(names, reports, strict=True)):
         if report.rank is None:
             continue
-        links = fitted.direct_links and name == "output"
+        links = fitted.direct_links and name == "output layer"
         A = forward_through(fitted.layers[:k], links, fitted.input_map)(X)
         rcond = check_rcond(network.rcond)
         if rcond is None:
             pulled_back = k > 0 and network.hidden == "pullback"
             rcond = PULLED_BACK_RCOND if pulled_back else EPS * A.shape[1]
-        yield Spectrum(f"layer {name}", _singular_values(A), rcond, report.outside)
+        yield Spectrum(name, _singular_values(A), rcond, report.outside)
 
 
 def _of_members(network: Any, X: Array) -> Iterator[Spectrum]:

@@ -190,8 +190,10 @@ def _true_and_predicted(other: HeldOut) -> str:
 
 def _importances(fitted: TableFit, other: HeldOut | None) -> list[str]:
     weights, label = importances_of(fitted.model), "share of the input metric, %"
-    caption = "How strongly predictions change with each column: mean squared gradients, in units "
-    caption += "of the column's spread."
+    caption = (
+        "How strongly predictions change with each column: the mean squared gradient, in units of "
+        "the column's spread."
+    )
     if not weights and other is not None:
         weights, label = _losses_by_shuffling(other), "loss of score, points"
         caption = "The loss of score on held-out rows when a column is shuffled."
