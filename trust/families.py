@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import hilbert
 
-from tests.reference import with_ones, with_spectrum
 from trust.exact import exact_solution, low_rank_solution
+from trust.matrices import with_ones, with_spectrum
 from trust.nist import DATASETS, Dataset
 
 Array = NDArray[np.float64]

@@ -25,8 +25,7 @@ import karnet
 from karnet import KARClassifier
 from karnet.cli import main
 from karnet.datasets import load
-from tests.datasets.openml import server_in_place_of_openml
-from tests.datasets.test_datasets import plausible
+from tests.datasets.openml import plausible, server_in_place_of_openml
 
 # What no reader would take for a whole file.
 OLD = b"old"

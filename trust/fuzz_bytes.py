@@ -46,7 +46,7 @@ def _as_file(data: bytes) -> bytes:
         return data
     tree, *arrays = data.split(BETWEEN)
     contents = {f"{k}.npy": array for k, array in enumerate(arrays)}
-    header = json.dumps({"format": 1, "karnet": "0.1.0"})
+    header = json.dumps({"format": 2, "karnet": "0.1.0"})
     return models.packed({"karnet.json": header, "schema.json": tree, **contents})
 
 

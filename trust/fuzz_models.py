@@ -195,8 +195,8 @@ NODES: list[Any] = [
     _node("NdArrayNode", "numpy.ndarray", type="numpy", file="0.npy"),
     _node("NdArrayNode", "numpy.int64", type="numpy", file="0.npy"),
     _node("FunctionNode", "os.system"),
-    _node("ObjectNode", "karnet.estimators.KARClassifier"),
-    _node("ObjectNode", "karnet.activations.Activation"),
+    _node("ObjectNode", "karnet.files.types.KARClassifier"),
+    _node("ObjectNode", "karnet.files.types.Activation"),
     _node("SliceNode", "builtins.slice", content={"start": None, "stop": None, "step": 0}),
     *({"__id__": k} for k in (0, 1, 2, 5, 9)),
 ]
@@ -277,7 +277,8 @@ def _changed_archive(draw: Any, name: str, folder: Path) -> bytes:
     if how == "drop":
         del contents[draw(st.sampled_from(sorted(contents)))]
     elif how == "header":
-        contents["karnet.json"] = draw(st.one_of(st.binary(max_size=30), st.just(b'{"format": 1}')))
+        formats = [b'{"format": 1}', b'{"format": 2}']
+        contents["karnet.json"] = draw(st.one_of(st.binary(max_size=30), st.sampled_from(formats)))
     elif how == "add":
         contents[draw(st.sampled_from(NAMES))] = draw(
             st.one_of(st.binary(max_size=30), st.just(bytes(10**6)))

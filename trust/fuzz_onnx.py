@@ -19,7 +19,7 @@ from sklearn.preprocessing import (
 
 from karnet import KARClassifier, KARClassifierCV, KARRegressor, KARRegressorCV
 from karnet.activations import ACTIVATIONS, Activation
-from karnet.export._convert import to_onnx
+from karnet.export import to_onnx
 from trust.fuzz_arrays import networks
 from trust.fuzz_case import Case
 from trust.fuzz_parameters import ODD

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,13 +12,12 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgWarning
 from scipy.linalg import lstsq as lapack_lstsq
 
-from karnet import lstsq
-from karnet._lstsq.solve import SOLVERS, Solution
-from tests.reference import EPS
+from karnet import Solution, lstsq
 from trust.families import Family, Instance
+from trust.matrices import EPS
 
 Array = NDArray[np.float64]
-OURS = ("auto", *SOLVERS)
+OURS = ("auto", "cholesky", "qr", "svd")
 DRIVERS = ("gelsd", "gelsy", "gelss")
 # At SciPy's own cut-off.
 AT_EPS = " at eps"
@@ -85,8 +84,20 @@ class Measured:
         self.everywhere.setdefault(name, []).append(error)
 
 
-def measure(family: Family, seeds: Iterable[int]) -> Measured:
-    """Return errors and ranks of all solvers and drivers over some seeds of a family."""
+def quiet_lstsq(A: Array, b: Array, **options: Any) -> Solution:
+    """Return the solution of `lstsq`, without a warning where a solver falls back on another."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LinAlgWarning)
+        return lstsq(A, b, **options)
+
+
+def measure(
+    family: Family, seeds: Iterable[int], solve: Callable[..., Solution] = quiet_lstsq
+) -> Measured:
+    """Return errors and ranks of all solvers and drivers over some seeds of a family.
+
+    `solve` takes the arguments of `lstsq`.
+    """
     measured = Measured()
     for seed in seeds:
         instance = family(seed)
@@ -97,8 +108,9 @@ def measure(family: Family, seeds: Iterable[int]) -> Measured:
             measured.add(name, forward_error(x, instance.exact))
         condition = problem_condition(instance) if clear else None
         for solver in OURS:
-            _add_ours(measured, instance, solver, rank, condition)
-        at_eps = quiet_lstsq(instance.A, instance.b, bias=instance.bias, rcond=EPS)
+            solution = solve(instance.A, instance.b, solver=solver, bias=instance.bias)
+            _add_ours(measured, instance, solver, solution, rank, condition)
+        at_eps = solve(instance.A, instance.b, bias=instance.bias, rcond=EPS)
         measured.add("auto" + AT_EPS, forward_error(at_eps.coef, instance.exact))
     measured.forward = _comparable(measured)
     return measured
@@ -115,10 +127,14 @@ def _comparable(measured: Measured) -> dict[str, list[float]]:
 
 
 def _add_ours(
-    measured: Measured, instance: Instance, solver: str, rank: int | None, condition: float | None
+    measured: Measured,
+    instance: Instance,
+    solver: str,
+    solution: Solution,
+    rank: int | None,
+    condition: float | None,
 ) -> None:
     A, b, unit = instance.matrix, instance.b, instance.A.shape[1] * EPS
-    solution = quiet_lstsq(instance.A, b, solver=solver, bias=instance.bias)
     error = forward_error(solution.coef, instance.exact)
     measured.add(solver, error)
     measured.backward.append(backward_error(A, b, solution.coef) / unit)
@@ -128,13 +144,6 @@ def _add_ours(
         measured.explained.append(10.0**error / (unit * condition))
     if solver == "auto":
         measured.used.append(solution.solver)
-
-
-def quiet_lstsq(A: Array, b: Array, **options: Any) -> Solution:
-    """Return what `lstsq` does; a solver asked for by name may hand over."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", LinAlgWarning)
-        return lstsq(A, b, **options)
 
 
 def _by_drivers(instance: Instance) -> dict[str, Array]:

@@ -15,9 +15,9 @@ from scipy.linalg import lstsq as lapack_lstsq
 from sklearn.linear_model import LinearRegression
 
 from karnet import KARRegressor
-from tests.reference import with_ones
 from trust.exact import exact_solution
 from trust.families import FAMILIES
+from trust.matrices import with_ones
 from trust.measure import AT_EPS, DRIVERS, OURS, Measured, measure, quiet_lstsq
 from trust.nist import DATASETS, Dataset
 from trust.record import table, write_page

@@ -286,7 +286,7 @@ def test_what_is_saved_comes_back_bit_for_bit(net, seed, tmp_path_factory):
 @given(net=networks(ridges=[1e-3, 1.0]), seed=st.integers(0, 2**32 - 1))
 def test_onnx_answers_as_the_network_does(net, seed):
     onnxruntime = pytest.importorskip("onnxruntime")
-    from karnet.export._convert import to_onnx
+    from karnet.export import to_onnx
 
     rng = np.random.default_rng(seed)
     X = rng.uniform(0.1, 0.9, (9, 2))
