@@ -47,7 +47,7 @@ def solve_positive(K: NDArray[np.object_], c: NDArray[np.object_]) -> NDArray[np
 
 
 def _whole(A: Array) -> tuple[NDArray[np.object_], int]:
-    """Return integers of any length and an exponent e, with A equal to the integers times ``2^e``."""
+    """Return integers of any length and an exponent e; A is the integers times ``2^e``."""
     mantissa, exponent = np.frexp(np.asarray(A, dtype=np.float64))
     exponent[mantissa == 0.0] = exponent.max(initial=0)
     lowest = int(exponent.min(initial=0))

@@ -178,7 +178,7 @@ def kahan(n: int, angle: float) -> Array:
 
 
 def golub_klema_stewart(n: int) -> Array:
-    """Return the triangle of Golub, Klema and Stewart: singular to ``2^-n``, without small entries."""
+    """Return the triangle of Golub, Klema and Stewart: singular to ``2^-n``, no small entry."""
     return (np.eye(n) - np.triu(np.ones((n, n)), 1)) / np.sqrt(np.arange(1, n + 1))
 
 

@@ -117,7 +117,7 @@ def measure(
 
 
 def _comparable(measured: Measured) -> dict[str, list[float]]:
-    """Return errors of seeds with a clear rank, or of all seeds at our cut-off if there are none."""
+    """Return errors of seeds with a clear rank; if there are none, of all at our cut-off."""
     if not any(measured.clear):
         return {name: e for name, e in measured.everywhere.items() if not name.endswith(AT_EPS)}
     return {

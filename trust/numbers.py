@@ -240,8 +240,8 @@ if a family has no others, and then at the same cut-off.
 
 The backward error is the smallest relative change of A alone for which the coefficients are a
 solution. It is given in units of n eps, for the worst of all four solvers. Matrices in float32 are
-solved in float64 and held to its eps. Ranks count as correct or wrong wherever there is a gap in the
-singular values. If a requested solver rejects a matrix, the next solver is used."""
+solved in float64 and held to its eps. Ranks count as correct or wrong wherever there is a gap in
+the singular values. If a requested solver rejects a matrix, the next solver is used."""
 
 
 UNCLEAR_TEXT = """\
@@ -249,8 +249,8 @@ In some seeds of these families a singular value is close to the cut-off. One me
 direction that has only few accurate digits, and another method leaves it out. The table shows by
 how many digits auto is behind the best LAPACK driver over all seeds, at two cut-offs: karnet's of n
 eps, which `numpy.linalg.lstsq` uses with the larger dimension for n, and SciPy's of eps, for which
-auto is called with `rcond=eps`. The smaller cut-off gains digits where a small direction is real, as
-in all of these families. It mistakes rounding errors for a direction where columns are linearly
+auto is called with `rcond=eps`. The smaller cut-off gains digits where a small direction is real,
+as in all of these families. It mistakes rounding errors for a direction where columns are linearly
 dependent, and is therefore not karnet's default."""
 
 
