@@ -1,12 +1,12 @@
-"""A GPU against its own matrix product: ``python benchmarks/scale_gpu.py [--quick] [--csv FILE]``.
+"""Fits on a GPU compared with matrix products: ``python benchmarks/scale_gpu.py``.
 
-A random network of 10^6 x 100 inputs, 1000 units and 10 classes, in float64: learned from data on
-the card, from data in host memory, and, with more rows than fit there, from a generator. Beside it
-in the same run: ``H.T @ H`` and ``torch.linalg.lstsq`` on the ready hidden matrix H, and the copy
-of the data to the card.
+A random network with 10^6 x 100 inputs, 1000 units and 10 classes is fitted in float64 to data on
+the GPU, to data in host memory and, with more rows than fit there, to data from a generator. The
+same run times ``H.T @ H`` and ``torch.linalg.lstsq`` on the computed hidden matrix H, and the copy
+of the data to the GPU.
 
-``--only cv`` is for the estimator that settles everything itself: 10^6 x 20 inputs from host memory
-and 3 classes, learned with and without the card, and what distances take there.
+``--only cv`` times the estimator that selects all hyper-parameters, with 10^6 x 20 inputs in host
+memory and 3 classes, with and without the GPU, and the computation of distances on the GPU.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Q, H, D = 10, 1000, 100
 
 
 def timed(function, repeats=5):
-    """Return the median time of a call, the device waited for; one call before is not counted."""
+    """Return the median time of a synchronised call, after one call to warm up."""
     times = []
     for _ in range(repeats + 1):
         torch.cuda.synchronize()
@@ -46,7 +46,7 @@ def timed(function, repeats=5):
 
 
 def net(activation, **options):
-    """Return the network that is learned."""
+    """Return the network to fit."""
     return KARClassifier(
         (H,),
         activation=activation,
@@ -58,14 +58,14 @@ def net(activation, **options):
 
 
 def table(m, seed=0):
-    """Return inputs and classes of m rows on the card."""
+    """Return inputs and classes of m rows on the GPU."""
     torch.manual_seed(seed)
     X = torch.randn(m, D, dtype=torch.float64, device="cuda")
     return X, torch.argmax(X[:, :Q] + 0.1 * torch.randn(m, Q, device="cuda"), dim=1)
 
 
 def on_the_card(m, activation):
-    """Yield what a fit of data on the card takes, beside products of the ready matrix."""
+    """Yield the time of a fit to data on the GPU, and of products of the hidden matrix."""
     X, y = table(m)
     with sklearn.config_context(array_api_dispatch=True):
         learned = net(activation).fit(X, y)
@@ -85,7 +85,7 @@ def on_the_card(m, activation):
 
 
 def from_the_host(m, activation):
-    """Yield what a fit of data in host memory takes, beside the copy and the fit on the card."""
+    """Yield the times of a fit to data in host memory, of the copy and of the fit on the GPU."""
     X, y = table(m)
     with sklearn.config_context(array_api_dispatch=True):
         compute = timed(lambda: net(activation).fit(X, y))
@@ -99,7 +99,7 @@ def from_the_host(m, activation):
 
 
 def stream(m, d, height=2**19):
-    """Return m rows of d inputs from a generator, float32, as blocks."""
+    """Return blocks of m rows of d inputs in float32 from a generator."""
 
     def read():
         for start in range(0, m, height):
@@ -132,7 +132,7 @@ def streamed(m, d, activation):
 
 
 def settled(m, d=20):
-    """Yield what the estimator that settles everything takes with and without the card."""
+    """Yield times of the estimator that selects all hyper-parameters, with and without the GPU."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((m, d))
     signal = np.sin(2.0 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.3 * rng.standard_normal(m)
@@ -160,7 +160,7 @@ def settled(m, d=20):
 
 
 def apart(d, m=2**16, h=1500):
-    """Yield what distances of d columns take on the card, as torch sums them and by columns."""
+    """Yield times of distances between rows of d columns, by torch.cdist and by columns."""
     X, Z = (torch.randn(n, d, dtype=torch.float64, device="cuda") for n in (m, h))
     for p in (1, 2):
         for name, few in (("torch.cdist", 0), ("by columns", d)):
@@ -172,7 +172,7 @@ def apart(d, m=2**16, h=1500):
 def main():
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="a tenth of the rows")
+    parser.add_argument("--quick", action="store_true", help="use a tenth of the rows")
     parser.add_argument("--csv", help="write the table to this file")
     parser.add_argument(
         "--only", nargs="*", default=["card", "host", "stream"], help="card, host, stream or cv"
