@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
+from text_table import aligned_table
 from timing import Goal, Timing
 from training import Row
 
@@ -44,7 +45,7 @@ class Line:
 def goals_table(lines: Sequence[Line]) -> str:
     """Return the comparisons with a goal as a table in Markdown."""
     head = ("name", "compared", "sizes", "value", "goal", "verdict", "note")
-    return _table(
+    return aligned_table(
         head,
         [
             (
@@ -63,7 +64,7 @@ def goals_table(lines: Sequence[Line]) -> str:
 
 def timings_table(lines: Sequence[Line]) -> str:
     """Return the times of all contestants as a table in Markdown."""
-    return _table(
+    return aligned_table(
         ("name", "contestant", *TIMES),
         [
             (line.name, timing.name, *map(str, _times(timing)))
@@ -76,7 +77,7 @@ def timings_table(lines: Sequence[Line]) -> str:
 def training_table(rows: Sequence[Row]) -> str:
     """Return the comparison of classifiers as a table in Markdown."""
     head = ("classifier", "fit, s", "predict, s", "test accuracy")
-    return _table(
+    return aligned_table(
         head,
         [
             (row.name, _spread(row.fit), _spread(row.predict), f"{row.accuracy:.3f}")
@@ -92,17 +93,6 @@ def _spread(timing: Timing | None) -> str:
         return ""
     low, high = timing.quartiles
     return f"{timing.median:.3g} ({low:.3g} to {high:.3g})"
-
-
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    rows = [head, *rows]
-    widths = [max(len(row[k]) for row in rows) for k in range(len(head))]
-    lines = [
-        "| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |"
-        for row in rows
-    ]
-    lines.insert(1, "|" + "|".join("-" * (width + 2) for width in widths) + "|")
-    return "\n".join(lines)
 
 
 def write(folder: Path, lines: Sequence[Line], rows: Sequence[Row], machine: str) -> None:

@@ -11,6 +11,8 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 
+from benchmarks.text_table import aligned_table
+
 from .peers import CONTENDERS, FOREST
 from .store import Result
 
@@ -253,14 +255,8 @@ def _list(names: Iterable[str]) -> str:
 
 def markdown(table: pd.DataFrame) -> str:
     """Return a data frame as a table in Markdown."""
-    rows = [list(map(str, table.columns)), *(list(map(_cell, row)) for row in table.to_numpy())]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = [
-        "| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |"
-        for row in rows
-    ]
-    lines.insert(1, "|" + "|".join("-" * (width + 2) for width in widths) + "|")
-    return "\n".join(lines)
+    rows = [list(map(_cell, row)) for row in table.to_numpy()]
+    return aligned_table(list(map(str, table.columns)), rows)
 
 
 def _cell(value: Any) -> str:

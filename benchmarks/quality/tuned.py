@@ -52,11 +52,15 @@ def for_choosing(y: Array, seed: int) -> Array:
     return spread(y, SAMPLE, seed) if len(y) > MANY_ROWS else np.arange(len(y))
 
 
-class PaperClassifier(ClassifierMixin, BaseEstimator):
-    """The paper's network: inputs in [0, 1], width by 10-fold cross-validation."""
+class Seeded(BaseEstimator):
+    """An estimator whose only parameter is the seed of its samples, splits and weights."""
 
     def __init__(self, random_state: int = 0) -> None:
         self.random_state = random_state
+
+
+class PaperClassifier(ClassifierMixin, Seeded):
+    """The paper's network: inputs in [0, 1], width by 10-fold cross-validation."""
 
     def fit(self, X: Array, y: Array) -> Self:
         """Select the width, then fit the network."""
@@ -84,17 +88,8 @@ def _gammas(X: Array) -> list[float]:
     return [factor / max(1, np.sum(np.ptp(X, axis=0) > 0.0)) for factor in INVERSE_WIDTHS]
 
 
-class SVMClassifier(ClassifierMixin, BaseEstimator):
-    """RBF machine on standardised inputs; only its probabilities are calibrated.
-
-    Parameters
-    ----------
-    random_state : int
-        Seed of the sample on which parameters are selected if there are many rows.
-    """
-
-    def __init__(self, random_state: int = 0) -> None:
-        self.random_state = random_state
+class SVMClassifier(ClassifierMixin, Seeded):
+    """RBF machine on standardised inputs; only its probabilities are calibrated."""
 
     def fit(self, X: Array, y: Array) -> Self:
         """Select penalty and width by 5-fold cross-validation, then fit and calibrate on all."""
@@ -118,17 +113,8 @@ class SVMClassifier(ClassifierMixin, BaseEstimator):
         return np.asarray(self.model_.predict_proba(X))
 
 
-class SVMRegressor(RegressorMixin, BaseEstimator):
-    """RBF machine on standardised inputs and targets.
-
-    Parameters
-    ----------
-    random_state : int
-        Seed of the sample on which parameters are selected if there are many rows.
-    """
-
-    def __init__(self, random_state: int = 0) -> None:
-        self.random_state = random_state
+class SVMRegressor(RegressorMixin, Seeded):
+    """RBF machine on standardised inputs and targets."""
 
     def fit(self, X: Array, y: Array) -> Self:
         """Select penalty and width by 5-fold cross-validation, then fit on all rows."""
@@ -147,21 +133,13 @@ class SVMRegressor(RegressorMixin, BaseEstimator):
         return np.asarray(self.model_.predict(X))
 
 
-class _XRFM(BaseEstimator):
+class _XRFM(Seeded):
     """xRFM with bandwidth and ridge selected on the fifth of the rows on which it validates.
 
     Numbers are standardised, but not columns of 0 and 1, as its authors advise.
-
-    Parameters
-    ----------
-    random_state : int
-        Seed of the model and of the split.
     """
 
     metric: str
-
-    def __init__(self, random_state: int = 0) -> None:
-        self.random_state = random_state
 
     def _learn(self, X: Array, y: Array) -> None:
         numbers = np.flatnonzero(~np.isin(X, (0.0, 1.0)).all(axis=0))
