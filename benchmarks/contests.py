@@ -256,8 +256,8 @@ def peak_memory(m: int, d: int, h: int, *, repeats: int, hidden: str) -> Outcome
     """Return the peak memory of a fit without its input, relative to the allowed memory."""
     script = Path(__file__).with_name("peak.py")
     command = [sys.executable, str(script), hidden, *map(str, (m, d, h))]
-    answer = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    found = json.loads(answer)
+    printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    found = json.loads(printed)
     allowed = ALLOWANCE + N_SQUARES * 8 * h * h
     note = f"{found['bytes'] / 1e6:.0f} of {allowed / 1e6:.0f} MB"
     return Outcome(found["bytes"] / allowed, (Timing("karnet", (found["seconds"],)),), note)

@@ -59,14 +59,14 @@ def command(*arguments: str) -> tuple[float, float]:
 def trial(name: str, fold: int, train: pd.DataFrame, test: pd.DataFrame) -> Trial:
     """Fit and predict with karnet and LightGBM."""
     with tempfile.TemporaryDirectory() as folder:
-        files = ("train.csv", "test.csv", "model.karnet", "answers.csv")
-        known, new, model, said = (str(Path(folder) / each) for each in files)
+        files = ("train.csv", "test.csv", "model.karnet", "predictions.csv")
+        known, new, model, out = (str(Path(folder) / each) for each in files)
         train.to_csv(known, index=False)
         test.drop(columns=TARGET).to_csv(new, index=False)
         fit = command("fit", known, "--target", TARGET, "--model", model, "--quiet")
-        predict = command("predict", model, new, "-o", said, "--quiet")
-        answers = pd.read_csv(said, dtype=str, keep_default_na=False)[TARGET]
-    ours = float(np.mean(answers.to_numpy() == test[TARGET].to_numpy()))
+        predict = command("predict", model, new, "-o", out, "--quiet")
+        predictions = pd.read_csv(out, dtype=str, keep_default_na=False)[TARGET]
+    ours = float(np.mean(predictions.to_numpy() == test[TARGET].to_numpy()))
     return Trial(name, fold, ours, _lightgbm(train, test), *fit, *predict)
 
 

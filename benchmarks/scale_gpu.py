@@ -68,10 +68,10 @@ def on_the_card(m, activation):
     """Yield the time of a fit to data on the GPU, and of products of the hidden matrix."""
     X, y = table(m)
     with sklearn.config_context(array_api_dispatch=True):
-        learned = net(activation).fit(X, y)
+        fitted = net(activation).fit(X, y)
         fit = timed(lambda: net(activation).fit(X, y))
-        predict = timed(lambda: learned.predict(X))
-    hidden = learned.activations_[0](X @ learned.coefs_[0] + learned.intercepts_[0])
+        predict = timed(lambda: fitted.predict(X))
+    hidden = fitted.activations_[0](X @ fitted.coefs_[0] + fitted.intercepts_[0])
     E = torch.nn.functional.one_hot(y, Q).double()
     product = timed(lambda: hidden.T @ hidden)
     lstsq = timed(lambda: torch.linalg.lstsq(hidden, E), 2)
@@ -81,7 +81,7 @@ def on_the_card(m, activation):
     yield f"{activation}: fit / H.T @ H", fit / product, "<= 1.5"
     yield f"{activation}: torch.linalg.lstsq / fit", lstsq / fit, ">= 4"
     yield f"{activation}: predict on the card", predict, None
-    print(learned.layers_[-1])
+    print(fitted.layers_[-1])
 
 
 def from_the_host(m, activation):
@@ -98,13 +98,13 @@ def from_the_host(m, activation):
     yield f"{activation}: fit / max(copy, fit on the card)", fit / max(copy, compute), "<= 1.5"
 
 
-def stream(m, d, height=2**19):
+def stream(m, d, block_length=2**19):
     """Return blocks of m rows of d inputs in float32 from a generator."""
 
     def read():
-        for start in range(0, m, height):
+        for start in range(0, m, block_length):
             rng = np.random.default_rng(start)
-            n = min(height, m - start)
+            n = min(block_length, m - start)
             X = rng.random((n, d), dtype=np.float32)
             y = (X[:, 0] * Q).astype(np.int8)
             X -= 0.5
@@ -118,7 +118,7 @@ def streamed(m, d, activation):
     """Yield rows per second and memory of a fit from a generator."""
     torch.cuda.reset_peak_memory_stats()
     start = time.perf_counter()
-    learned = net(activation, device="cuda").fit_blocks(stream(m, d))
+    fitted = net(activation, device="cuda").fit_blocks(stream(m, d))
     took = time.perf_counter() - start
     rows = sum(len(X) for X, *_ in stream(min(m, 2**22), d))
     start = time.perf_counter()
@@ -128,30 +128,30 @@ def streamed(m, d, activation):
     yield f"streamed {m:.0e} x {d}: rows per second", m / took, None
     yield f"streamed {m:.0e} x {d}: seconds to generate the rows once", generate, None
     yield f"streamed {m:.0e} x {d}: GB on the card", torch.cuda.max_memory_allocated() / 1e9, None
-    print(learned.layers_[-1])
+    print(fitted.layers_[-1])
 
 
-def settled(m, d=20):
+def cv_estimator(m, d=20):
     """Yield times of the estimator that selects all hyper-parameters, with and without the GPU."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((m, d))
     signal = np.sin(2.0 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.3 * rng.standard_normal(m)
     y = np.digitize(signal, [-0.5, 0.5])
     KARClassifierCV(width=100, random_state=0, device="cuda").fit(X[:2000], y[:2000])
-    took, answers = {}, {}
+    took, decisions = {}, {}
     for device in ("cuda", None):
         start = time.perf_counter()
-        learned = KARClassifierCV(random_state=0, device=device).fit(X, y)
+        fitted = KARClassifierCV(random_state=0, device=device).fit(X, y)
         took[device] = time.perf_counter() - start
         start = time.perf_counter()
-        answers[device] = learned.decision_function(X)
+        decisions[device] = fitted.decision_function(X)
         predict = time.perf_counter() - start
         name = device or f"NumPy, {os.cpu_count()} cores"
         yield f"cv {m:.0e} x {d}, {name}: fit", took[device], None
         yield f"cv {m:.0e} x {d}, {name}: decision function", predict, None
-        yield f"cv {m:.0e} x {d}, {name}: accuracy of rows left out", learned.best_score_, None
-        print([(each.shape, each.alpha_) for each in learned.estimators_])
-    here, there = answers[None], answers["cuda"]
+        yield f"cv {m:.0e} x {d}, {name}: accuracy of rows left out", fitted.best_score_, None
+        print([(each.shape, each.alpha_) for each in fitted.estimators_])
+    here, there = decisions[None], decisions["cuda"]
     same = np.mean(here.argmax(axis=1) == there.argmax(axis=1))
     yield f"cv {m:.0e} x {d}: fit, NumPy / cuda", took[None] / took["cuda"], None
     yield f"cv {m:.0e} x {d}: GB on the card", torch.cuda.max_memory_allocated() / 1e9, None
@@ -184,7 +184,7 @@ def main():
     parts = {
         "card": lambda: (r for f in ("logit", "tanh", "relu") for r in on_the_card(m, f)),
         "host": lambda: (r for f in ("logit", "relu") for r in from_the_host(m, f)),
-        "cv": lambda: (r for f in (settled(m), apart(20), apart(64), apart(256)) for r in f),
+        "cv": lambda: (r for f in (cv_estimator(m), apart(20), apart(64), apart(256)) for r in f),
         "stream": lambda: streamed(int(arguments.stream_rows), 50, "tanh"),
     }
     for name in arguments.only:

@@ -22,9 +22,9 @@ def naive_network(X, Y, weights, f, phi, solve=lambda A, B: np.linalg.pinv(A) @ 
     targets = [phi(Y)]
     for W in reversed(weights):
         targets.insert(0, phi((targets[0] - W[0]) @ np.linalg.pinv(W[1:])))
-    A, learned = with_ones(X), []
+    A, solved = with_ones(X), []
     for B in targets:
-        learned.append(solve(A, B))
-        G = f(A @ learned[-1])
+        solved.append(solve(A, B))
+        G = f(A @ solved[-1])
         A = with_ones(G)
-    return learned, G
+    return solved, G

@@ -28,7 +28,7 @@ HEADER = (
     "files or processes left",
     "other endings",
 )
-SAID = "karnet: interrupted."
+MESSAGE = "karnet: interrupted."
 # Seconds within which a command must end.
 SOON = 1.0
 # Seconds for a command that must first end two other processes.
@@ -41,7 +41,7 @@ class Counts:
 
     name: str
     soon: float = SOON
-    said: int = 0
+    interrupted: int = 0
     before: int = 0
     latencies: list[float] = field(default_factory=list)
     half: list[str] = field(default_factory=list)
@@ -51,10 +51,10 @@ class Counts:
     @property
     def row(self) -> tuple[object, ...]:
         """Return the row of the table."""
-        n = self.said + self.before + len(self.other)
+        n = self.interrupted + self.before + len(self.other)
         worst = f"{1000 * max(self.latencies, default=0.0):.0f} ms"
         found = (self.half, self.left, self.other)
-        return f"`{self.name}`", n, self.said, self.before, worst, *map(len, found)
+        return f"`{self.name}`", n, self.interrupted, self.before, worst, *map(len, found)
 
     @property
     def wrong(self) -> list[str]:
@@ -64,8 +64,8 @@ class Counts:
 
     def note(self, ended: Ended) -> None:
         """Count how one run ended."""
-        if ended.code == 130 and ended.said == SAID:
-            self.said += 1
+        if ended.code == 130 and ended.message == MESSAGE:
+            self.interrupted += 1
             self.latencies.append(ended.latency or 0.0)
         elif ended.code == 0:
             self.before += 1

@@ -281,11 +281,11 @@ def cases(m: int, h: int) -> list[Case]:
     number, classes = KARRegressor((h,), **random_net), KARClassifier((h,), **random_net)
     other = KARRegressor((h,), **random_net).fit(X[half], y[half])
 
-    def learned(net: Any, targets: Any) -> Callable[[Any], object]:
+    def fit_few(targets: Any) -> Callable[[Any], object]:
         return lambda net: net.fit(X[few], targets[few])
 
     def case(name: str, net: Any, act: Callable[[Any], object], targets: Any = y) -> Case:
-        return Case(name, net, act, learned(net, targets))
+        return Case(name, net, act, fit_few(targets))
 
     def changing(name: str, act: Callable[[Any], object]) -> Case:
         return Case(name, number, act, lambda net: net.fit(X[half], y[half]), needs_fit=True)

@@ -90,8 +90,8 @@ def steps_of(work: Callable[[Path], None]) -> int:
             nonlocal n
             n += 1
 
-        said = run(counted, fault=lambda: at_each_step_of_writing(out, step)).out
-    return int(said.rsplit("steps ", 1)[1])
+        printed = run(counted, fault=lambda: at_each_step_of_writing(out, step)).out
+    return int(printed.rsplit("steps ", 1)[1])
 
 
 @cache

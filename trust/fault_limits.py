@@ -61,7 +61,7 @@ class Counts:
         """Count how one run ended, and the files that it left."""
         if ended.code == 0:
             self.well += 1
-        elif ended.code == 2 and ended.said:
+        elif ended.code == 2 and ended.message:
             self.refused += 1
         else:
             self.other.append(f"{who}: {ended.code}, {ended.killed}, {ended.err.strip()[-500:]}")

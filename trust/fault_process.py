@@ -63,8 +63,8 @@ class Ended:
     latency: float | None
 
     @property
-    def said(self) -> str:
-        """Return the only line on standard error, if it is the sentence of a command."""
+    def message(self) -> str:
+        """Return the only line on standard error, or no text if there are more."""
         lines = self.err.strip().splitlines()
         return lines[0] if len(lines) == 1 else ""
 

@@ -38,7 +38,7 @@ class Part(NamedTuple):
 
     title: str
     text: str
-    shown: str
+    table: str
     wrong: list[str]
     n: int
 
@@ -140,7 +140,7 @@ def commands_interrupted(all_writers: list[Writer], sizes: Sizes, quick: bool) -
         "half-written file and no running process is left."
     )
     shown = fault_ctrl_c.shown(found)
-    n = sum(each.said for each in found)
+    n = sum(each.interrupted for each in found)
     return Part(
         "Ctrl-C during commands", text, shown, [text for each in found for text in each.wrong], n
     )
@@ -241,7 +241,7 @@ def timed(part: Callable[[], Part]) -> Part:
     """Return a section, and print it with its duration."""
     start = time.perf_counter()
     found = part()
-    print(f"\n## {found.title}, {time.perf_counter() - start:.0f} s\n\n{found.shown}", flush=True)
+    print(f"\n## {found.title}, {time.perf_counter() - start:.0f} s\n\n{found.table}", flush=True)
     for text in found.wrong:
         print(f"FAILED: {text}", flush=True)
     return found
@@ -263,7 +263,7 @@ def main(arguments: Sequence[str]) -> int:
         f"\n{n} faults in {seconds:.0f} s, {used:.0f} s of processor time; {len(wrong)} failures."
     )
     if not quick:
-        texts = [f"## {part.title}\n\n{part.text}\n\n{part.shown}" for part in parts]
+        texts = [f"## {part.title}\n\n{part.text}\n\n{part.table}" for part in parts]
         verdict = (
             "Every requirement is met." if not wrong else "Failures:\n\n- " + "\n- ".join(wrong)
         )

@@ -101,7 +101,11 @@ def judge(case: Case, folder: Path | None = None, seconds: float = SECONDS) -> V
         Time after which it counts as hanging.
     """
     before = _listed(folder)
-    with _watched(folder) as stray, warnings.catch_warnings(record=True) as said, _limited(seconds):
+    with (
+        _watched(folder) as stray,
+        warnings.catch_warnings(record=True) as warned,
+        _limited(seconds),
+    ):
         warnings.simplefilter("always")
         try:
             case.run()
@@ -122,8 +126,8 @@ def judge(case: Case, folder: Path | None = None, seconds: float = SECONDS) -> V
         return Verdict("stray", "; ".join(stray))
     if _listed(folder) != before:
         return Verdict("stray", f"files left: {sorted(_listed(folder) - before)}")
-    if not verdict.broken and (surprise := _surprise(said)):
-        return Verdict("broken", surprise)
+    if not verdict.broken and (unexpected := _unexpected(warned)):
+        return Verdict("broken", unexpected)
     return verdict
 
 
@@ -162,8 +166,8 @@ def _ours(error: BaseException) -> str:
     return places[-1] if places else "nowhere"
 
 
-def _surprise(said: list[warnings.WarningMessage]) -> str:
-    for each in said:
+def _unexpected(warned: list[warnings.WarningMessage]) -> str:
+    for each in warned:
         hint = issubclass(each.category, UserWarning) and HINTS.search(str(each.message))
         if not (issubclass(each.category, EXPECTED) or hint):
             place = f"{Path(each.filename).name}:{each.lineno}"

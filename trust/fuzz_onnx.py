@@ -93,8 +93,8 @@ def onnx_cases(draw: Any) -> Case:
 
     def run() -> None:
         plain: Any = (KARClassifier if of_classes else KARRegressor)(**network)
-        settled: Any = KARClassifierCV if of_classes else KARRegressorCV
-        net = settled(n_estimators=1, random_state=0) if kind == "cv" else plain
+        cv_estimator: Any = KARClassifierCV if of_classes else KARRegressorCV
+        net = cv_estimator(n_estimators=1, random_state=0) if kind == "cv" else plain
         model = net if BEFORE[before] is None else make_pipeline(BEFORE[before], net)
         if kind != "not fitted":
             given = pd.DataFrame(X, columns=["a", "b"]) if framed else X

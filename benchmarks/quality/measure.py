@@ -46,10 +46,10 @@ def measure(key: Key) -> Result:
     try:
         estimator = _make(contender, problem.kind)(y, 1000 * key.repeat + key.fold)
         estimator, found["fit_wall"], found["fit_cpu"] = _timed(lambda: estimator.fit(X, y))
-        answer, found["predict_wall"], found["predict_cpu"] = _timed(
+        predictions, found["predict_wall"], found["predict_cpu"] = _timed(
             lambda: estimator.predict(X_test)
         )
-        found |= _scores(problem, estimator, answer, X_test, y_test)
+        found |= _scores(problem, estimator, predictions, X_test, y_test)
         found["best_score"] = _best_score(estimator)
     except Exception as error:  # every error is a result
         found["error"] = f"{type(error).__name__}: {error}".splitlines()[0]
@@ -78,16 +78,16 @@ def _make(contender: Contender, kind: Kind) -> Callable[[Array, int], Any]:
 def _timed(call: Callable[[], Any]) -> tuple[Any, float, float]:
     """Return the result of a call, its time and its CPU time."""
     cpu, wall = process_time(), perf_counter()
-    answer = call()
-    return answer, perf_counter() - wall, process_time() - cpu
+    result = call()
+    return result, perf_counter() - wall, process_time() - cpu
 
 
 def _scores(
-    problem: Problem, estimator: Any, answer: Array, X: Array, y: Array
+    problem: Problem, estimator: Any, predictions: Array, X: Array, y: Array
 ) -> dict[str, float]:
     if problem.kind == "regression":
-        return {"rmse": root_mean_squared_error(y, answer), "r2": r2_score(y, answer)}
-    scores = {"accuracy": float(np.mean(answer == y))}
+        return {"rmse": root_mean_squared_error(y, predictions), "r2": r2_score(y, predictions)}
+    scores = {"accuracy": float(np.mean(predictions == y))}
     if not hasattr(estimator, "predict_proba"):
         return scores
     # A class without training rows has no probability.
