@@ -1,4 +1,4 @@
-"""What learning costs, counted where the clock plays no part: passes, memory, right-hand sides."""
+"""Costs of a fit that do not depend on the clock: passes over rows, memory, right-hand sides."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from scipy.linalg import lapack
 
 from karnet import KARClassifier, KARRegressor
-from karnet._lstsq.lapack import Normal
-from karnet._lstsq.statistics import triangular
 from karnet.activations import ACTIVATIONS, Activation
 
 M, D, H, Q = 6000, 8, 150, 4
@@ -24,13 +23,13 @@ def data():
 
 @pytest.fixture
 def many_blocks(monkeypatch):
-    """Blocks of 600 rows, so that no layer is ever there as a whole."""
+    """Use blocks of 600 rows, so that no layer is ever computed as a whole."""
     monkeypatch.setattr("karnet._rows.memory.BLOCK_SIZE", 600 * H)
     monkeypatch.setattr("karnet._lstsq.solve.LARGE", 1e6)
 
 
 def counting(name, counts):
-    """Return an activation that notes how many rows it is given."""
+    """Return an activation that records the number of rows of each call."""
     f = ACTIVATIONS[name]
 
     def forward(x):
@@ -42,7 +41,7 @@ def counting(name, counts):
 
 @pytest.mark.usefixtures("many_blocks")
 @pytest.mark.parametrize("name", ["logit", "tanh", "relu"])
-def test_a_random_network_is_learned_in_two_passes_and_a_sample(name, data):
+def test_a_random_network_is_fitted_in_two_passes_and_a_sample(name, data):
     counts = []
     net = KARClassifier(
         (H,),
@@ -57,7 +56,7 @@ def test_a_random_network_is_learned_in_two_passes_and_a_sample(name, data):
 
 
 @pytest.mark.usefixtures("many_blocks")
-def test_a_pulled_back_network_of_low_rank_is_learned_in_three_passes_and_a_sample(data):
+def test_a_pulled_back_network_of_low_rank_is_fitted_in_three_passes_and_a_sample(data):
     counts = []
     net = KARClassifier((H,), activation=counting("logit", counts), random_state=0).fit(*data)
     assert net.layers_[-1].rank < H // 2
@@ -76,7 +75,7 @@ def test_prediction_is_one_pass(data):
 
 @pytest.mark.usefixtures("many_blocks")
 @pytest.mark.parametrize("hidden", ["random", "pullback"])
-def test_memory_is_that_of_blocks_and_not_of_rows(hidden, data):
+def test_memory_depends_on_blocks_and_not_on_rows(hidden, data):
     X, y = (np.concatenate([part] * 5) for part in data)
     net = KARClassifier((H,), hidden=hidden, random_state=0).fit(*data)
     tracemalloc.start()
@@ -90,14 +89,19 @@ def test_memory_is_that_of_blocks_and_not_of_rows(hidden, data):
 @pytest.mark.usefixtures("many_blocks")
 @pytest.mark.parametrize("solver", ["cholesky", "qr"])
 @pytest.mark.parametrize("hidden", ["random", "pullback"])
-def test_of_q_classes_q_right_hand_sides_are_solved(solver, hidden, data, monkeypatch):
+def test_q_classes_need_q_right_hand_sides(solver, hidden, data, monkeypatch):
     widths = []
 
-    def noting(function):
-        return lambda first, last: widths.append(last.shape[1]) or function(first, last)
+    def counting_columns(function, position):
+        def counted(*arguments, **options):
+            widths.append(arguments[position].shape[1])
+            return function(*arguments, **options)
 
-    monkeypatch.setattr(Normal, "__call__", noting(Normal.__call__))
-    monkeypatch.setattr("karnet._lstsq.statistics.triangular", noting(triangular))
+        return counted
+
+    # LAPACK's routines that solve with a Cholesky factor and multiply by Q'.
+    for name, position in (("dpotrs", 1), ("dormqr", 4)):
+        monkeypatch.setattr(lapack, name, counting_columns(getattr(lapack, name), position))
     KARClassifier((H,), hidden=hidden, alpha=1e-3, solver=solver, random_state=0).fit(*data)
     assert set(widths) == {Q}
 
