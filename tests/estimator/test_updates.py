@@ -223,9 +223,8 @@ def test_weights_of_classes_act_in_every_batch():
 
 
 @pytest.mark.parametrize(("scale", "passes"), [(1.0, 1), (0.15, 2)], ids=["products", "triangle"])
-def test_rows_are_read_once_or_twice_and_block_by_block(scale, passes, monkeypatch):
-    monkeypatch.setattr("karnet._rows.memory.BLOCK_SIZE", 100 * 20)
-    monkeypatch.setattr("karnet._rows.memory.CHUNK_SIZE", 50 * 20)
+def test_rows_are_read_once_or_twice_and_block_by_block(scale, passes, block_sizes):
+    block_sizes(block=100 * 20, chunk=50 * 20)
     X, y = table(KARRegressor, 1200, scale=scale)
     counts = []
 

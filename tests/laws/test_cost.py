@@ -23,9 +23,9 @@ def data():
 
 
 @pytest.fixture
-def many_blocks(monkeypatch):
+def many_blocks(monkeypatch, block_sizes):
     """Blocks of 600 rows, so that no layer is ever there as a whole."""
-    monkeypatch.setattr("karnet._rows.memory.BLOCK_SIZE", 600 * H)
+    block_sizes(block=600 * H)
     monkeypatch.setattr("karnet._lstsq.solve.LARGE", 1e6)
 
 
