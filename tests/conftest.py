@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from karnet._arrays.namespace import SETTINGS
+from karnet._arrays.devices import SETTINGS
 from karnet._rows.memory import SIZES
 from tests.offline import ASKED, forbid_network
 

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from .._arrays import namespace as arrays
+from .._arrays.devices import free_numbers, is_out_of_memory
 from .memory import SIZES, Rows, Statistic, in_order
 from .streamed import (
     LocalPasses,
@@ -75,7 +75,7 @@ class DevicePasses:
             try:
                 return self._pass(of_block, repeat(block_length))
             except Exception as error:
-                if not arrays.is_out_of_memory(error) or block_length <= SIZES.shortest:
+                if not is_out_of_memory(error) or block_length <= SIZES.shortest:
                     raise
                 self.retries.append(str(error))
             self.kept.clear()
@@ -95,7 +95,7 @@ class DevicePasses:
         ample = None
         for block in blocks:
             if ample is None:
-                ample = self.size <= arrays.free_numbers(block[0]) // AMPLE and not self.retries
+                ample = self.size <= free_numbers(block[0]) // AMPLE and not self.retries
             if ample:
                 seen.append(block)
             yield block

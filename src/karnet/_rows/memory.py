@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._arrays import namespace as arrays
+from .._arrays.devices import free_numbers, is_out_of_memory
 from .._arrays.namespace import some_rows
 from .._arrays.threads import ONE_THREAD
 
@@ -245,7 +246,7 @@ class Rows:
         """Numbers per block."""
         if self._here:
             return SIZES.block
-        return min(SIZES.device_block, arrays.free_numbers(self.X) // SIZES.device_parts)
+        return min(SIZES.device_block, free_numbers(self.X) // SIZES.device_parts)
 
     def _blocks(self) -> list[slice]:
         most = None if self._here else self.block_size
@@ -281,7 +282,7 @@ class Rows:
     def map(self, change: Change, width: int, counters: Counters | None = None) -> Rows:
         """Return these rows with inputs as they come out of `change`; of few rows, at once."""
         lazy = replace(self, change=change, width=width, counters=counters)
-        few = SIZES.block if self._here else arrays.free_numbers(self.X) // 4
+        few = SIZES.block if self._here else free_numbers(self.X) // 4
         return lazy.gathered() if len(self) * max(width, self.X.shape[1]) <= few else lazy
 
     def gathered(self) -> Rows:
@@ -336,7 +337,7 @@ class Rows:
         try:
             return statistic(*self._read(rows, None))
         except Exception as error:
-            if rows.stop - rows.start <= SIZES.shortest or not arrays.is_out_of_memory(error):
+            if rows.stop - rows.start <= SIZES.shortest or not is_out_of_memory(error):
                 raise
         middle = (rows.start + rows.stop) // 2
         halves = slice(rows.start, middle), slice(middle, rows.stop)
