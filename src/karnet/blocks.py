@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ._rows.memory import chunk_slices
-from ._rows.streamed import Raw
+from ._rows.streamed import Raw, column_names
 
 __all__ = ["Blocks"]
 
@@ -213,7 +213,7 @@ class Blocks:
         if self.feature_names is not None:
             return tuple(self.feature_names)
         for X, _, _ in self._read():
-            return _names(X)
+            return column_names(X)
         return None
 
     def _read(self) -> Iterator[Raw]:
@@ -229,7 +229,7 @@ class Blocks:
         """Yield inputs, targets and weights, or None, of each block as arrays."""
         seen = None
         for number, (X, y, weight) in enumerate(self._read()):
-            names = _names(X)
+            names = column_names(X)
             X = X.tocsr() if hasattr(X, "tocsr") else _array(X, "X", number)
             y = _array(y, "y", number)
             weight = None if weight is None else _array(weight, "sample_weight", number)
@@ -266,11 +266,6 @@ def _array(values: Any, name: str, number: int) -> Any:
             f"{type(values).__name__}."
         )
     return array
-
-
-def _names(X: Any) -> tuple[str, ...] | None:
-    names = tuple(getattr(X, "columns", ()))
-    return names if names and all(isinstance(name, str) for name in names) else None
 
 
 def _sliceable(values: Any, name: str) -> Any:

@@ -172,6 +172,12 @@ def joined(blocks: list[Raw]) -> Raw:
     return joined(inputs), joined(targets), joined(weights) if weighted else None
 
 
+def column_names(X: Any) -> tuple[str, ...] | None:
+    """Return the names of the columns of X, if all of them are text."""
+    names = tuple(getattr(X, "columns", ()))
+    return names if names and all(isinstance(name, str) for name in names) else None
+
+
 @dataclass(frozen=True)
 class Sample:
     """Every `step`-th row of each block, of so many that they are no burden."""
