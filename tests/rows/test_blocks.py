@@ -246,12 +246,13 @@ def test_an_index_is_no_input(tmp_path):
     assert next(iter(chosen))[0][1].tolist() == [FRAME["x1"][1], 1.0]
 
 
-def test_names_are_known_without_reading_rows(tmp_path, monkeypatch):
-    def refuse(*_):
-        raise AssertionError("rows were read")
-
-    monkeypatch.setattr("karnet._rows.arrow_files.Parquet.batches", refuse)
-    assert in_parquet(tmp_path, "word").names == NAMES
+def test_names_are_known_without_reading_rows(tmp_path):
+    blocks = in_parquet(tmp_path, "word")
+    content = (tmp_path / "all.parquet").read_bytes()
+    (tmp_path / "all.parquet").write_bytes(b"PAR1" + bytes(1000) + content[1004:])
+    assert Blocks.from_parquet(tmp_path / "all.parquet", "word", NAMES).names == NAMES
+    with pytest.raises(ValueError, match="cannot be read as Parquet"):
+        list(blocks)
 
 
 def test_csv_may_have_no_header_another_delimiter_and_types(tmp_path):
@@ -385,7 +386,7 @@ def files(tmp_path):
         ("csv", "text", {}, "text cannot be read as CSV|no column 'word'"),
         ("parquet", "good.parquet", {"target": "Word"}, "no column 'Word': its columns are x0, x1"),
         ("parquet", "good.parquet", {"columns": ["x9"]}, "no column 'x9'"),
-        ("parquet", "good.parquet", {"columns": []}, "no columns besides word"),
+        ("parquet", "good.parquet", {"columns": []}, "no columns except word"),
         ("parquet", "good.parquet", {"target": "x0"}, "string in column 'word'.*encode it first"),
         ("parquet", "good.parquet", {"sample_weight": "w"}, "no column 'w'"),
         ("csv", "good.csv", {"target": "x0"}, "string in column 'word'.*encode it first"),
