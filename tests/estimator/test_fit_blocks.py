@@ -140,7 +140,7 @@ def test_blocks_that_change_between_passes_are_refused(table):
         n_read.append(1)
         yield X[len(n_read) :], y[len(n_read) :]
 
-    with pytest.raises(ValueError, match="rows when they were read first and 2997 now"):
+    with pytest.raises(ValueError, match="rows in the first pass and 2997 now"):
         KARRegressor((10,), hidden="random").fit_blocks(shrinking)
 
     def renamed():

@@ -9,7 +9,7 @@ import re
 import signal
 import threading
 import time
-from itertools import chain, pairwise, repeat
+from itertools import pairwise, repeat
 from pathlib import Path
 
 import cloudpickle
@@ -27,7 +27,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from karnet import KARClassifier, KARClassifierCV, KARRegressor, KARRegressorCV
 from karnet._arrays.threads import ONE_THREAD
 from karnet._lstsq.statistics import Sum
-from karnet._rows.dask import Cutter, DaskPasses, merged_halves, total
+from karnet._rows.dask import Cutter, DaskPasses, merged_runs, total
 from karnet._rows.memory import in_order, merged
 
 M, D = 3000, 6
@@ -364,23 +364,24 @@ def test_however_rows_are_cut_they_are_added_up_in_one_order(heights, cuts):
     expected = merged(of_block(x[i:j], 0, 0) for i, j in pairwise(cutter.edges))
     edges = [0, *cuts, 100]
     tables = [(x[i:j], x[i:j], None) for i, j in pairwise(edges)]
-    ends = [cutter.ends(*each) for each in zip(edges, tables, strict=False)]
+    places = [{"start": i, "size": j - i} for i, j in pairwise(edges)]
+    ends = [cutter.ends(rows, **place) for rows, place in zip(tables, places, strict=True)]
     runs = []
     for step in cutter.steps([len(table[0]) for table in tables]):
         k = step.tables.start
         if len(step.tables) == 1:
-            runs.append(cutter.whole(edges[k], tables[k], step.blocks))
+            runs.append(cutter.whole(tables[k], **places[k], blocks=step.blocks))
         else:
-            runs.append(cutter.seam(step.blocks.start, *(ends[k] for k in step.tables)))
+            runs.append(cutter.seam(*(ends[k] for k in step.tables), block=step.blocks.start))
     while len(runs) > 1:
-        runs = [merged_halves(chain(*runs[i : i + 3])) for i in range(0, len(runs), 3)]
+        runs = [merged_runs(*runs[i : i + 3]) for i in range(0, len(runs), 3)]
     assert total(runs[0]).value == expected.value
 
 
 def test_rows_that_wait_for_others_do_not_keep_their_table_in_memory():
     cutter = Cutter.into([60, 40], 100, lambda X, y, weight: Sum(X.sum(axis=0)))
     x = np.ones((80, 1))
-    parts = cutter.ends(10, (x, x[:, 0], None))
+    parts = cutter.ends((x, x[:, 0], None), start=10, size=80)
     assert [len(part.rows[0]) for part in parts] == [50, 30]
     assert all(array.base is None for part in parts for array in part.rows[:2])
 

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from .._arrays.threads import ONE_THREAD
 from .memory import Statistic
-from .streamed import Raw, column_names, cut, joined
+from .streamed import Passes, Raw, column_names, cut, joined
 
 S = TypeVar("S", bound=Statistic)
 
@@ -49,7 +49,7 @@ def on_worker() -> Iterator[None]:
 
 
 @dataclass(frozen=True)
-class DaskPasses:
+class DaskPasses(Passes):
     """Passes over the blocks of Dask collections, each computed where the block is.
 
     Passes run on the active `distributed.Client` or, without one, in threads. A pass is one map
@@ -62,15 +62,16 @@ class DaskPasses:
         Tuples of inputs, targets and weights (or None), as arrays.
     sizes : tuple of int
         The number of rows of each block.
+    n_rows : int
+        The number of rows in all.
     names : tuple of str or None
         The names of the inputs.
     """
 
     blocks: list[Delayed]
     sizes: tuple[int, ...]
+    n_rows: int
     names: tuple[str, ...] | None = None
-    block_size: int | None = None
-    device: str | None = None
 
     @classmethod
     def over(
@@ -93,12 +94,7 @@ class DaskPasses:
         sizes = (np.nan,) if frames else zipped.chunks[0]
         if np.isnan(sizes).any():
             sizes = _counted(blocks)
-        return cls(blocks, tuple(map(int, sizes)), column_names(X))
-
-    @property
-    def n_rows(self) -> int:
-        """The number of rows."""
-        return sum(self.sizes)
+        return cls(blocks, tuple(map(int, sizes)), int(sum(sizes)), column_names(X))
 
     def reduce(self, of_block: Callable[[Any, Any, Any], S], block_lengths: Iterable[int]) -> S:
         """Return the merged results of `of_block` for all rows in blocks of the given lengths."""
@@ -110,22 +106,22 @@ class DaskPasses:
         function = graph.constant("statistic", cutter)
         starts = [0, *accumulate(self.sizes)]
 
-        def task(name: Callable[..., Any], table: int, **options: Any) -> Any:
+        def task(method: Callable[..., Any], table: int, **options: Any) -> Any:
             place = {"start": starts[table], "size": self.sizes[table]}
-            return graph.task(name, function, self.blocks[table].key, **place, **options)
+            return graph.task(method, function, self.blocks[table].key, **place, **options)
 
-        ends = cache(partial(task, _ends))
+        ends = cache(partial(task, Cutter.ends))
         runs = [
-            task(_whole, step.tables.start, blocks=step.blocks)
+            task(Cutter.whole, step.tables.start, blocks=step.blocks)
             if len(step.tables) == 1
-            else graph.task(_seam, function, *map(ends, step.tables), block=step.blocks.start)
+            else graph.task(Cutter.seam, function, *map(ends, step.tables), block=step.blocks.start)
             for step in cutter.steps(self.sizes)
         ]
         while len(runs) > 1:
             groups = [runs[i : i + SPLIT_EVERY] for i in range(0, len(runs), SPLIT_EVERY)]
-            runs = [graph.task(_merged, *group) for group in groups]
-        total: S = graph.computed(graph.task(_total, *runs))
-        return total
+            runs = [graph.task(merged_runs, *group) for group in groups]
+        statistic: S = graph.computed(graph.task(total, *runs))
+        return statistic
 
 
 def map_rows(
@@ -374,15 +370,18 @@ class Cutter(Generic[S]):
                 yield Step(range(block, end), range(table, last))
             block = end
 
-    def whole(self, start: int, rows: Raw, blocks: range) -> Run[S]:
-        """Return the run of blocks inside one table, whose first row has the number `start`."""
+    @on_worker()
+    def whole(self, rows: Raw, *, start: int, size: int, blocks: range) -> Run[S]:
+        """Return the run of blocks inside one table, of `size` rows from row `start` on."""
+        _check_length(rows, size)
         edges = self.edges[blocks.start : blocks.stop + 1] - start
         statistics = (self.of_block(*cut(rows, *edges[k : k + 2])) for k in range(len(blocks)))
-        return merged_halves(Node(0, *each) for each in zip(blocks, statistics, strict=True))
+        return merged_runs(Node(0, *each) for each in zip(blocks, statistics, strict=True))
 
-    def ends(self, start: int, rows: Raw) -> list[Part]:
+    def ends(self, rows: Raw, *, start: int, size: int) -> list[Part]:
         """Return the rows of a table in blocks that span other tables as well."""
-        stop = start + rows[0].shape[0]
+        _check_length(rows, size)
+        stop = start + size
         inside = self.edges[(self.edges >= start) & (self.edges <= stop)]
         first, last = (inside[0], inside[-1]) if len(inside) else (stop, stop)
         # Views would keep the whole table in memory.
@@ -395,7 +394,8 @@ class Cutter(Generic[S]):
     def _block(self, row: int) -> int:
         return int(np.searchsorted(self.edges, row, side="right")) - 1
 
-    def seam(self, block: int, *ends: list[Part]) -> Run[S]:
+    @on_worker()
+    def seam(self, *ends: list[Part], block: int) -> Run[S]:
         """Return the run of one block, joined from the ends of several tables."""
         rows = [part.rows for part in chain(*ends) if part.block == block]
         return [Node(0, block, self.of_block(*joined(rows)))]
@@ -406,10 +406,11 @@ def _copied(rows: Raw) -> Raw:
     return X.copy(), y.copy(), None if weight is None else weight.copy()
 
 
-def merged_halves(nodes: Iterable[Node[S]]) -> Run[S]:
-    """Return nodes merged in pairs that are the halves of a node of the tree over all blocks."""
+@on_worker()
+def merged_runs(*runs: Iterable[Node[S]]) -> Run[S]:
+    """Return consecutive runs as one, with both halves of a node of the whole tree merged."""
     run: Run[S] = []
-    for node in nodes:
+    for node in chain(*runs):
         while run and run[-1].level == node.level and run[-1].number % 2 == 0:
             statistic = run.pop().statistic.merge(node.statistic)
             node = Node(node.level + 1, node.number // 2, statistic)
@@ -417,38 +418,13 @@ def merged_halves(nodes: Iterable[Node[S]]) -> Run[S]:
     return run
 
 
+@on_worker()
 def total(run: Run[S]) -> S:
     """Return the statistic of the run of all blocks."""
     *others, last = (node.statistic for node in run)
     for statistic in reversed(others):
         last = statistic.merge(last)
     return last
-
-
-def _whole(cutter: Cutter[S], rows: Raw, *, start: int, size: int, blocks: range) -> Run[S]:
-    _check_length(rows, size)
-    with on_worker():
-        return cutter.whole(start, rows, blocks)
-
-
-def _ends(cutter: Cutter[S], rows: Raw, *, start: int, size: int) -> list[Part]:
-    _check_length(rows, size)
-    return cutter.ends(start, rows)
-
-
-def _seam(cutter: Cutter[S], *ends: list[Part], block: int) -> Run[S]:
-    with on_worker():
-        return cutter.seam(block, *ends)
-
-
-def _merged(*runs: Run[S]) -> Run[S]:
-    with on_worker():
-        return merged_halves(chain(*runs))
-
-
-def _total(run: Run[S]) -> S:
-    with on_worker():
-        return total(run)
 
 
 def _check_length(rows: Raw, size: int) -> None:
