@@ -119,7 +119,7 @@ def test_names_and_shapes_are_those_of_the_blocks(table):
             "block 1 has other columns of X",
         ),
         ([(np.ones((2, 2)), np.ones(2)), (np.ones((2, 2)), np.ones((2, 2)))], "other columns of y"),
-        ([(np.ones((2, 2)), np.ones(3))], "as many rows"),
+        ([(np.ones((2, 2)), np.ones(3))], "same number of rows"),
         ([(np.full((2, 2), np.nan), np.ones(2))], "column 0"),
         ([(np.ones((2, 2)), np.ones(2), [1.0, -1.0])], "not negative"),
     ],

@@ -428,7 +428,7 @@ def test_what_is_wrong_with_arrays_is_said(tmp_path):
     (tmp_path / "text.npy").write_text("4, 5")
     (tmp_path / "nothing.npy").write_text("")
     for name, said in [
-        ("y.npy", "y.npy must have as many rows as .*X.npy, 4, but its shape is .3,."),
+        ("y.npy", "y.npy must have the same number of rows as .*X.npy, 4, but its shape is .3,."),
         ("absent.npy", "there is no file .*absent.npy"),
         ("objects.npy", "objects.npy cannot be read as .npy"),
         ("two.npz", "two.npz holds several arrays"),
@@ -440,7 +440,7 @@ def test_what_is_wrong_with_arrays_is_said(tmp_path):
         assert "\n" not in str(caught.value)
     with pytest.raises(ValueError, match="X must have two dimensions"):
         Blocks.from_arrays([1.0, 2.0], [1.0, 2.0])
-    with pytest.raises(ValueError, match="sample_weight must have as many rows"):
+    with pytest.raises(ValueError, match="sample_weight must have the same number of rows"):
         Blocks.from_arrays([[1.0], [2.0]], [1.0, 2.0], 3.0)
 
 

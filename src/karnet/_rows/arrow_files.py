@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -153,88 +153,6 @@ def reading(path: Path | str, kind: str) -> Iterator[None]:
         raise ValueError(f"{path} cannot be read as {kind} ({reason[:QUOTED]}).") from error
 
 
-class Kind(Protocol):
-    """A format of files that hold tables."""
-
-    name: ClassVar[str]
-    endings: ClassVar[tuple[str, ...]]
-
-    def schema(self, path: Path) -> pa.Schema:
-        """Return the names and types of the columns."""
-        ...
-
-    def batches(
-        self, path: Path, n_rows: int, names: Names | None = None, numbers: Names = ()
-    ) -> Iterator[pa.RecordBatch]:
-        """Yield all rows of some columns, at most `n_rows` at a time; `numbers` hold numbers."""
-        ...
-
-
-def read_batches(
-    kind: Kind, path: Path, n_rows: int, names: Names | None = None, numbers: Names = ()
-) -> Iterator[pa.RecordBatch]:
-    """Yield the batches of a file, or raise an error of one sentence."""
-    with reading(path, kind.name):
-        yield from kind.batches(path, n_rows, names, numbers)
-
-
-@dataclass(frozen=True)
-class FileRows:
-    """The rows of some files of one format, as blocks that can be read repeatedly."""
-
-    kind: Kind
-    paths: tuple[Path, ...]
-    columns: Columns
-
-    @classmethod
-    def of(cls, kind: Kind, paths: Any, columns: Columns) -> FileRows:
-        """Return the rows of a file, of several files, or of a folder in the order of names."""
-        files: list[Path] = []
-        for path in map(Path, [paths] if isinstance(paths, str | PathLike) else paths):
-            if not path.exists():
-                raise FileNotFoundError(f"there is no file or folder {path}.")
-            files += _in_folder(path, kind.endings) if path.is_dir() else [path]
-        if not files:
-            raise ValueError(f"{paths} has no {kind.name} files, {' or '.join(kind.endings)}.")
-        return cls(kind, tuple(files), columns)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names of the inputs."""
-        return self._names(self.paths[0])
-
-    def _names(self, path: Path) -> tuple[str, ...]:
-        with reading(path, self.kind.name):
-            schema = self.kind.schema(path)
-            names = schema.names  # an error if these are not UTF-8
-        return self.columns.inputs_of(schema, names, path)
-
-    def __iter__(self) -> Iterator[Raw]:
-        """Yield inputs, targets and weights (or None), a few rows at a time."""
-        names = self.names
-        numbers = (*names, *self.columns.weights)
-        every = (*numbers, *self.columns.targets)
-        n_rows = max(SIZES.batch // len(every), 1)
-        for path in self.paths:
-            if set(self._names(path)) != set(names):
-                raise ValueError(
-                    f"{path} has other columns than {self.paths[0]}: list the columns to use in "
-                    "columns."
-                )
-            for batch in read_batches(self.kind, path, n_rows, every, numbers):
-                if batch.num_rows:
-                    yield self.columns.rows(batch, names, path)
-
-
-def _in_folder(folder: Path, endings: tuple[str, ...]) -> list[Path]:
-    # By convention names that start with a dot or an underscore are metadata.
-    return sorted(
-        path
-        for path in folder.rglob("*")
-        if path.name.endswith(endings) and not path.name.startswith((".", "_"))
-    )
-
-
 @dataclass(frozen=True)
 class Parquet:
     """Parquet files."""
@@ -249,7 +167,7 @@ class Parquet:
     def batches(
         self, path: Path, n_rows: int, names: Names | None = None, numbers: Names = ()
     ) -> Iterator[pa.RecordBatch]:
-        """Yield all rows of some columns; a row group is never in memory as a whole."""
+        """Yield all rows of some columns, at most `n_rows` at a time, not whole row groups."""
         columns = None if names is None else list(names)
         with parquet.ParquetFile(path, pre_buffer=False, buffer_size=COLUMN_BUFFER) as file:
             if file.metadata.num_rows:
@@ -378,4 +296,72 @@ def _with_name(message: str, names: Names) -> str:
     return (
         f"line {row} has {value!r} in column {names[int(k)]!r}, which is no {kind}: encode it "
         "first, or give its type in types"
+    )
+
+
+Kind = Parquet | Arrow | Csv
+
+
+def read_batches(
+    kind: Kind, path: Path, n_rows: int, names: Names | None = None, numbers: Names = ()
+) -> Iterator[pa.RecordBatch]:
+    """Yield the batches of a file, or raise an error of one sentence."""
+    with reading(path, kind.name):
+        yield from kind.batches(path, n_rows, names, numbers)
+
+
+@dataclass(frozen=True)
+class FileRows:
+    """The rows of some files of one format, as blocks that can be read repeatedly."""
+
+    kind: Kind
+    paths: tuple[Path, ...]
+    columns: Columns
+
+    @classmethod
+    def of(cls, kind: Kind, paths: Any, columns: Columns) -> FileRows:
+        """Return the rows of a file, of several files, or of a folder in the order of names."""
+        files: list[Path] = []
+        for path in map(Path, [paths] if isinstance(paths, str | PathLike) else paths):
+            if not path.exists():
+                raise FileNotFoundError(f"there is no file or folder {path}.")
+            files += _in_folder(path, kind.endings) if path.is_dir() else [path]
+        if not files:
+            raise ValueError(f"{paths} has no {kind.name} files, {' or '.join(kind.endings)}.")
+        return cls(kind, tuple(files), columns)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the inputs."""
+        return self._names(self.paths[0])
+
+    def _names(self, path: Path) -> tuple[str, ...]:
+        with reading(path, self.kind.name):
+            schema = self.kind.schema(path)
+            names = schema.names  # an error if these are not UTF-8
+        return self.columns.inputs_of(schema, names, path)
+
+    def __iter__(self) -> Iterator[Raw]:
+        """Yield inputs, targets and weights (or None), a few rows at a time."""
+        names = self.names
+        numbers = (*names, *self.columns.weights)
+        every = (*numbers, *self.columns.targets)
+        n_rows = max(SIZES.batch // len(every), 1)
+        for path in self.paths:
+            if set(self._names(path)) != set(names):
+                raise ValueError(
+                    f"{path} has other columns than {self.paths[0]}: list the columns to use in "
+                    "columns."
+                )
+            for batch in read_batches(self.kind, path, n_rows, every, numbers):
+                if batch.num_rows:
+                    yield self.columns.rows(batch, names, path)
+
+
+def _in_folder(folder: Path, endings: tuple[str, ...]) -> list[Path]:
+    # By convention names that start with a dot or an underscore are metadata.
+    return sorted(
+        path
+        for path in folder.rglob("*")
+        if path.name.endswith(endings) and not path.name.startswith((".", "_"))
     )
