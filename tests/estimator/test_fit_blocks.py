@@ -25,10 +25,10 @@ def table():
 
 
 @pytest.fixture
-def many_blocks(monkeypatch, block_sizes):
+def many_blocks(solver_sizes, block_sizes):
     """So small blocks that every table has many, and a sample is not all of it."""
     block_sizes(block=2**13, sample=700 * D)
-    monkeypatch.setattr("karnet._lstsq.solve.LARGE", 1e6)
+    solver_sizes(product=1e6)
 
 
 def cut(*arrays, heights=(700, 1, 0, 13, 900, 5, 1300)):

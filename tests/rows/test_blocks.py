@@ -42,10 +42,10 @@ FRAME = make_table()
 
 
 @pytest.fixture(autouse=True)
-def many_blocks(monkeypatch, block_sizes):
+def many_blocks(solver_sizes, block_sizes):
     """So small blocks that every table has many, and a sample is not all of it."""
     block_sizes(block=2**13, chunk=2**9, sample=400 * D, batch=2**10, csv=2**13)
-    monkeypatch.setattr("karnet._lstsq.solve.LARGE", 1e6)
+    solver_sizes(product=1e6)
 
 
 def arrays_of(target, dtype=np.float64):

@@ -67,11 +67,10 @@ def cluster(two_workers):
 
 
 @pytest.fixture
-def many_passes(monkeypatch, block_sizes):
+def many_passes(monkeypatch, solver_sizes, block_sizes):
     """So small blocks that rows are not gathered after the first pass, nor all in the sample."""
     block_sizes(block=2**13, sample=700 * D)
-    monkeypatch.setattr("karnet._lstsq.solve.LARGE", 1e6)
-    monkeypatch.setattr("karnet._network.blockwise_loo.IN_MEMORY", 2**13)
+    solver_sizes(product=1e6, loo_in_memory=2**13)
     monkeypatch.setattr("karnet._estimator.first_pass.HEIGHT", 2**9)
 
 
@@ -413,7 +412,7 @@ def test_blocks_share_the_cores_with_each_other_alone(scheduler, table):
 @pytest.mark.usefixtures("many_passes")
 @pytest.mark.parametrize("options", OPTIONS)
 def test_what_is_sent_for_a_pass_is_the_network_and_not_the_rows(
-    options, table, monkeypatch, block_sizes
+    options, table, solver_sizes, block_sizes
 ):
     sent, taken = [], []
 
@@ -426,7 +425,7 @@ def test_what_is_sent_for_a_pass_is_the_network_and_not_the_rows(
                 taken.append(len(cloudpickle.dumps(found)))
         return found
 
-    monkeypatch.setattr("karnet._network.blockwise_loo.IN_MEMORY", 0)
+    solver_sizes(loo_in_memory=0)
     block_sizes(block=2**16)
     rows = [da.concatenate([cut(each, 600)] * 6) for each in table]
     for Net, targets in ((KARRegressor, rows[1]), (KARClassifier, rows[2])):
