@@ -13,8 +13,6 @@ from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 
 from ._tidy import Cells
 
-__all__ = ["BUILT_IN"]
-
 
 def _cells(names: str, rows: Iterable[Sequence[Any]]) -> Cells:
     return Cells([*names.split(), "target"], np.array(list(rows), dtype=object))

@@ -6,11 +6,9 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from ._builtin import BUILT_IN
+from ._catalogue import DATASETS, DataSet
 from ._sources import Folder, cache_folder, data_folder, fetch, read
-from ._table import DATASETS, DataSet
 from ._tidy import Loaded, Source, tidy
-
-__all__ = ["LISTING_HEADER", "available", "listing", "load"]
 
 LISTING_HEADER = ("number", "name", "rows", "features", "classes", "source here", "deviation")
 

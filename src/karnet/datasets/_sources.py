@@ -18,10 +18,8 @@ import numpy as np
 from sklearn.datasets import fetch_openml
 
 from .._util.atomic_file import whole_file
-from ._table import DataSet
+from ._catalogue import DataSet
 from ._tidy import Cells, Loaded, Source, pandas, refusal, tidy
-
-__all__ = ["Folder", "cache_folder", "data_folder", "fetch", "read"]
 
 Folder = str | os.PathLike[str] | None
 

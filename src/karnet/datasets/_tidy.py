@@ -10,9 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ._table import DataSet
-
-__all__ = ["NEITHER", "Cells", "Loaded", "Source", "pandas", "refusal", "tidy"]
+from ._catalogue import DataSet
 
 Source = Literal["folder", "built-in", "cache", "openml"]
 

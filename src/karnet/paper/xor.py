@@ -1,4 +1,4 @@
-"""The XOR problem: networks of two and of five layers (the paper's first case study)."""
+"""The XOR problem, with networks of two and five layers: the paper's first case study."""
 
 from __future__ import annotations
 
@@ -17,36 +17,22 @@ from ..estimators import KARRegressor
 from .baseline import LevenbergMarquardtRegressor
 from .reported import REPORTED_XOR
 
-__all__ = [
-    "DIVIDED",
-    "GRID",
-    "KARNET",
-    "NETWORKS",
-    "STRUCTURES",
-    "TARGETS",
-    "UNIFORM",
-    "WHOLE",
-    "Kind",
-    "Study",
-    "X",
-    "network",
-    "study",
-    "table",
-    "tables",
-]
-
-# Slightly perturbed, as in the paper: at the corners of the exact square, the matrices degenerate.
+# The four points, perturbed as in the paper: at the corners of a square, matrices are singular.
 X = np.array([[0.0, 0.0], [0.9991, 0.9991], [0.9990, 0.0], [0.0, 0.9990]])
+# The target of each point.
 TARGETS = np.array([0.0, 0.0, 1.0, 1.0])
+# Hidden layer sizes by number of layers.
 STRUCTURES = MappingProxyType({2: (2,), 5: (3, 3, 3, 3)})
+# Seeds that every kind of network is trained with.
 N_SEEDS = 50
-# What counts as right for each of the four outputs.
+# The largest error of an output that is right.
 TOLERANCE = 1e-3
+# Coordinates of the inputs at which outputs are drawn.
 GRID = np.linspace(-0.5, 1.5, 81)
 
 
 def network(sizes: tuple[int, ...], init: str, seed: int) -> KARRegressor:
-    """Return the paper's network: logit in every layer, the last one too."""
+    """Return the paper's network, with logit in every layer including the last."""
     return KARRegressor(sizes, output_activation="logit", init=init, random_state=seed)
 
 
@@ -62,12 +48,13 @@ def _baseline(sizes: tuple[int, ...], seed: int, held_out: float) -> LevenbergMa
 
 @dataclass(frozen=True)
 class Kind:
-    """A way to train: which of the paper's methods it is, and from structure and seed to a net."""
+    """A kind of network: the paper's method, and a function of structure and seed that makes it."""
 
     method: str
     make: Callable[[tuple[int, ...], int], Any]
 
 
+# The names of the kinds.
 KARNET, UNIFORM = "KARnet", "KARnet, uniform weights"
 DIVIDED, WHOLE = "Levenberg-Marquardt, 70/15/15", "Levenberg-Marquardt, all 4 points"
 # trainlm's division of four points is two to learn, one to validate and one unused.
@@ -83,7 +70,7 @@ NETWORKS = MappingProxyType(
 
 @dataclass(frozen=True)
 class Study:
-    """What one kind of network came to.
+    """Results of one kind of network.
 
     Attributes
     ----------
@@ -92,11 +79,11 @@ class Study:
     n_layers : int
         2 or 5.
     outputs : ndarray of shape (n_seeds, 4)
-        The trained outputs for the four points.
+        Outputs for the four points.
     cpu : float
         Median seconds of CPU time of a training.
     typical : int
-        The seed in the middle when seeds are ordered by their largest error.
+        The seed with the median of the largest errors.
     surface : ndarray of shape (len(GRID), len(GRID))
         Outputs of that seed's network; row i, column j is for the input GRID[j], GRID[i].
     """
@@ -110,7 +97,7 @@ class Study:
 
     @property
     def n_right(self) -> int:
-        """How many seeds lead to outputs that are all four right within 1e-3."""
+        """The number of seeds whose four outputs are right within 1e-3."""
         return int(np.sum(_largest_errors(self.outputs) < TOLERANCE))
 
 
@@ -120,7 +107,7 @@ def _largest_errors(outputs: NDArray[np.float64]) -> NDArray[np.float64]:
 
 @cache
 def study(n_seeds: int = N_SEEDS) -> tuple[Study, ...]:
-    """Return what every kind of network comes to, in two layers and in five."""
+    """Return the results of every kind of network, in two layers and in five."""
     return tuple(_study(name, n_layers, n_seeds) for n_layers in STRUCTURES for name in NETWORKS)
 
 
@@ -139,12 +126,12 @@ def _study(name: str, n_layers: int, n_seeds: int) -> Study:
 
 
 def tables() -> list[TextTable]:
-    """Return what the networks give for the four points, over 50 seeds."""
+    """Return the outputs of the networks for the four points, over 50 seeds."""
     return [table(study())]
 
 
 def table(studies: tuple[Study, ...]) -> TextTable:
-    """Return outputs, right seeds and training time of every kind of network beside the paper's."""
+    """Return outputs, right seeds and training times of all networks, with the paper's numbers."""
     rows = []
     for each in studies:
         outputs, seconds = REPORTED_XOR[each.n_layers, NETWORKS[each.network].method]
@@ -167,8 +154,8 @@ def table(studies: tuple[Study, ...]) -> TextTable:
             "its time",
         ),
         tuple(rows),
-        "Of four points, trainlm's division 70/15/15 leaves two to learn: no search can get the "
-        "others right but by chance, and that alone can give outputs like the paper's.",
+        "trainlm's division 70/15/15 leaves two of four points for training: no search can get the "
+        "other points right except by chance, which alone can give outputs like the paper's.",
     )
 
 

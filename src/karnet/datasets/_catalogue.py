@@ -8,8 +8,6 @@ from importlib import resources
 from types import MappingProxyType
 from typing import Literal, NamedTuple, cast
 
-__all__ = ["DATASETS", "DataSet", "Size", "Widths"]
-
 Missing = Literal["no", "drop", "value"]
 
 
