@@ -19,10 +19,10 @@ from . import iris, xor
 
 @dataclass(frozen=True)
 class Series:
-    """The numbers of one method, one for each row of a figure, or notes where there is none."""
+    """The numbers of one method, one for each row of a figure; notes may explain a NaN."""
 
     title: str
-    values: Sequence[float | None]
+    values: Sequence[float]
     notes: Sequence[str]
 
 
@@ -139,14 +139,13 @@ def per_set(rows: Sequence[str], series: Sequence[Series], label: str, log: bool
     if log:
         ax.set_xscale("log")
     for each, colour, marker in zip(series, COLOURS, MARKERS, strict=False):
-        numbers = [np.nan if value is None else value for value in each.values]
         style: dict[str, Any] = {"color": colour, "label": each.title, "alpha": 0.85, "zorder": 3}
-        ax.plot(numbers, range(len(rows)), marker, **style)
+        ax.plot(each.values, range(len(rows)), marker, **style)
         # Notes are where dots are rare: times at the right, accuracies at the left.
         where, side = (0.99, "right") if log else (0.01, "left")
         style = {"color": colour, "fontsize": 9.0, "va": "center", "ha": side}
         for k, note in enumerate(each.notes):
-            if each.values[k] is None and note:
+            if np.isnan(each.values[k]) and note:
                 ax.text(where, k, note, transform=ax.get_yaxis_transform(), **style)
     _label_rows(ax, rows, label)
     figure.legend(loc="outside upper left", ncols=1 if len(series) > 2 else 2)

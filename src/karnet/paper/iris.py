@@ -71,24 +71,12 @@ def fitted(width: int, seed: int = 0) -> Fitted:
 
 @dataclass(frozen=True)
 class Sweep:
-    """Sums of squared errors and error rates over widths and trials.
+    """Sums of squared errors and error rates, arrays of shape (n_widths, n_trials)."""
 
-    Attributes
-    ----------
-    n_layers : int
-        Number of layers; all but the last are random.
-    bias : bool
-        Whether its output layer has a bias.
-    widths : tuple of int
-        Units of every hidden layer.
-    sse, train_error, test_error : ndarray of shape (n_widths, n_trials)
-        Sum of squares on the training rows; error rates on training and test rows.
-    """
-
-    n_layers: int
-    bias: bool
-    widths: tuple[int, ...]
-    sse: NDArray[np.float64]
+    n_layers: int  # all layers but the last are random
+    bias: bool  # whether the output layer has a bias
+    widths: tuple[int, ...]  # units of every hidden layer
+    sse: NDArray[np.float64]  # sums of squares on the training rows
     train_error: NDArray[np.float64]
     test_error: NDArray[np.float64]
 

@@ -46,42 +46,21 @@ def _mlp(sizes: tuple[int, ...], seed: int, _: float) -> MLPClassifier:
 
 @dataclass(frozen=True)
 class Method:
-    """A network, and how it is trained on a data set.
+    """A network, and how it is trained on a data set."""
 
-    Parameters
-    ----------
-    name : str
-        The name in the store.
-    title : str
-        The name in tables and figures.
-    make : callable
-        Returns the unfitted estimator for hidden layer sizes, a seed and a time limit in seconds.
-    factors : tuple of int
-        Sizes of the hidden layers as multiples of the width.
-    widths : tuple of int
-        The widths that cross-validation on the training rows chooses from; among equally good
-        widths, the first is chosen. If empty, the paper's width of its baseline is used.
-    n_inner_folds : int
-        Folds of that cross-validation.
-    coding : Coding
-        How inputs are encoded as numbers.
-    slow : bool
-        Whether the method is so slow that only some folds of the first trial are run.
-    numbers : range
-        Numbers of the data sets that the method is run on.
-    choice : tuple of two str or None
-        A detail that the paper does not specify, and the option that this method takes.
-    """
-
-    name: str
-    title: str
+    name: str  # in the store
+    title: str  # in tables and figures
     make: Make = _karnet
+    # Sizes of the hidden layers as multiples of the width.
     factors: tuple[int, ...] = (1,)
+    # The widths that cross-validation on the training rows chooses from, the first one of equally
+    # good ones; if empty, the paper's width of its baseline is used.
     widths: tuple[int, ...] = WIDTHS
-    n_inner_folds: int = 10
+    n_inner_folds: int = 10  # of that cross-validation
     coding: Coding = DEFAULT_CODING
-    slow: bool = False
-    numbers: range = range(1, 43)
+    slow: bool = False  # if so, only some folds of the first trial are run
+    numbers: range = range(1, 43)  # of the data sets that the method is run on
+    # A detail that the paper does not specify, and the option that this method takes.
     choice: tuple[str, str] | None = None
 
     def sizes(self, width: int) -> tuple[int, ...]:

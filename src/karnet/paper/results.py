@@ -18,30 +18,14 @@ from .uci import Settings
 
 @dataclass(frozen=True)
 class Results:
-    """Everything that a report is made from.
-
-    Attributes
-    ----------
-    fits : list of Fit
-        The fits on the data sets.
-    xor : tuple of xor.Study
-        The XOR case study.
-    outputs : tuple of iris.Fitted
-        Outputs of the Iris case study, one unit short of an exact fit and with an exact fit.
-    sweeps : tuple of pairs of iris.Sweep
-        Two layers and five layers, each without an output bias and with it.
-    settings : Settings
-        The settings of the run.
-    commands : list of str
-        The commands that made the fits.
-    """
+    """Everything that a report is made from."""
 
     fits: list[Fit]
     xor: tuple[xor.Study, ...]
-    outputs: tuple[iris.Fitted, ...]
-    sweeps: tuple[tuple[iris.Sweep, iris.Sweep], ...]
+    outputs: tuple[iris.Fitted, ...]  # one unit short of an exact fit of Iris, and with one
+    sweeps: tuple[tuple[iris.Sweep, iris.Sweep], ...]  # each without an output bias and with it
     settings: Settings
-    commands: list[str]
+    commands: list[str]  # that made the fits
 
     @cached_property
     def summaries(self) -> list[Summary]:

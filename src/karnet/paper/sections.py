@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from math import isnan, nan
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from . import figures
 from .methods import BASELINE, DEPTHS, EXPERIMENTS_OF_SETS, KARNET, METHODS, SAME_WIDTH
 from .results import Results
 from .store import Fit
-from .summary import Summary, mean_difference, on_the_same_folds, tables
+from .summary import mean_difference, on_the_same_folds, tables
 from .verdicts import factor
 
 
@@ -42,10 +42,10 @@ def sets(results: Results, folder: Path) -> list[str]:
             continue
         width = "at the width chosen" if methods is best else "at the baseline's width"
         what = "training CPU time" if time else "accuracy"
-        titles = [METHODS[name].title.partition(",")[0] for name in methods]
+        titles = {name: METHODS[name].title.partition(",")[0] for name in methods}
         name = f"figure-{number:02}-{'time' if time else 'accuracy'}"
         name += "" if methods is best else "-equal-width"
-        svg = figures.save(_per_set(results, methods, titles, time), folder, name)
+        svg = figures.save(_per_set(results, titles, time), folder, name)
         drawn.append(page.figure(svg, f"Figure {number}: {what} {width}", _caption(time)))
     return [
         page.paragraph(_effort(results)),
@@ -61,15 +61,16 @@ def _caption(time: bool) -> str:
     return f"{scale} The width of Levenberg-Marquardt is the one that the paper chose for it."
 
 
-def _per_set(results: Results, methods: Sequence[str], titles: Sequence[str], time: bool) -> Figure:
-    def value(each: Summary) -> float:
-        return each.cpu if time else 100 * each.accuracy
-
-    names = names_of_sets(results, methods)
-    series = [
-        _series(results, names, method, title, value)
-        for method, title in zip(methods, titles, strict=True)
-    ]
+def _per_set(results: Results, titles: Mapping[str, str], time: bool) -> Figure:
+    """Draw the accuracy or the training time of methods, given with their titles, by data set."""
+    names = names_of_sets(results, titles)
+    series = []
+    for method, title in titles.items():
+        by_name = {each.dataset: each for each in results.of(method)}
+        found = [by_name.get(name) for name in names]
+        values = [nan if s is None else s.cpu if time else 100 * s.accuracy for s in found]
+        notes = ["" if s is None else ", ".join(s.notes) for s in found]
+        series.append(figures.Series(title, values, notes))
     rows = [f"{name}  {DATASETS[name].number}" for name in names]
     return figures.per_set(rows, series, "CPU time, s" if time else "accuracy, %", log=time)
 
@@ -78,19 +79,6 @@ def names_of_sets(results: Results, methods: Iterable[str]) -> list[str]:
     """Return the names of the data sets that any of the methods was run on, by number."""
     found = {(each.number, each.dataset) for name in methods for each in results.of(name)}
     return [name for _, name in sorted(found)]
-
-
-def _series(
-    results: Results,
-    names: Sequence[str],
-    method: str,
-    title: str,
-    value: Callable[[Summary], float],
-) -> figures.Series:
-    by_name = {each.dataset: each for each in results.of(method)}
-    values = [value(by_name[name]) if name in by_name else nan for name in names]
-    notes = [", ".join(by_name[name].notes) if name in by_name else "" for name in names]
-    return figures.Series(title, [None if isnan(each) else each for each in values], notes)
 
 
 def _effort(results: Results) -> str:
@@ -188,7 +176,7 @@ def depth(results: Results, folder: Path) -> list[str]:
         test = "" if p_value is None else f", p = {p_value:.2g}"
         parts.append(f"{n} layers {results.change_by_depth(n):+.2f} points{test}")
     folds = _range(each.n_fits for each in results.of(KARNET))
-    drawing = _per_set(results, methods, [f"{n} layers" for n in run], time=False)
+    drawing = _per_set(results, {name: f"{n} layers" for n, name in run.items()}, time=False)
     svg = figures.save(drawing, folder, "figure-10-depth")
     return [
         page.paragraph(

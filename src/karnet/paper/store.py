@@ -19,42 +19,20 @@ Key = tuple[str, str, int, int]
 
 @dataclass(frozen=True)
 class Fit:
-    """One network, trained on one part of a data set and scored on the other part.
+    """One network, trained on one part of a data set and scored on the other part."""
 
-    Attributes
-    ----------
-    method, dataset : str
-        Names of the method and of the data set.
-    trial, fold : int
-        Numbers of the repetition and of the part that is held out.
-    structure : str
-        Widths of the hidden layers, such as "20-10".
-    accuracy : float
-        Accuracy on the held-out rows; NaN without a training.
-    cpu, wall : float
-        Seconds of the training, without the choice of the width; NaN without a training.
-    cpu_in_all : float
-        Seconds of CPU time, including the choice of the width.
-    seed : int
-        The seed of the network's weights.
-    versions : str
-        Versions of karnet, NumPy, SciPy and scikit-learn.
-    note : {"", "out of memory", "time limit"}
-        The reason if there was no training, or if it ended early.
-    """
-
-    method: str
+    method: str  # a name in `METHODS`
     dataset: str
-    trial: int
-    fold: int
-    structure: str
-    accuracy: float
-    cpu: float
-    wall: float
-    cpu_in_all: float
-    seed: int
-    versions: str
-    note: str = ""
+    trial: int  # the number of the repetition
+    fold: int  # the number of the part that is held out
+    structure: str  # widths of the hidden layers, such as "20-10"
+    accuracy: float  # on the held-out rows; NaN without a training, as are the next two
+    cpu: float  # seconds of CPU time of the training, without the choice of the width
+    wall: float  # seconds of the training, without the choice of the width
+    cpu_in_all: float  # seconds of CPU time, including the choice of the width
+    seed: int  # the seed of the network's weights
+    versions: str  # of karnet, NumPy, SciPy and scikit-learn
+    note: str = ""  # "out of memory" without a training, "time limit" if it ended early
 
     @property
     def key(self) -> Key:

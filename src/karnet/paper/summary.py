@@ -23,38 +23,18 @@ AVERAGED = range(1, 40)
 
 @dataclass(frozen=True)
 class Summary:
-    """Means over the fits of one method on one data set.
+    """Means over the fits of one method on one data set."""
 
-    Attributes
-    ----------
-    number : int
-        The number of the data set.
-    dataset, method : str
-        Their names.
-    accuracy : float
-        Mean accuracy of the fits, in 0 ... 1; NaN if there was no training.
-    spread : float
-        Standard deviation of the means of trials; NaN for one trial.
-    width : int
-        The width chosen most often; the least one of equals.
-    cpu : float
-        Mean seconds of training; NaN if there was no training.
-    n_fits, n_trials : int
-        Numbers of fits and of trials.
-    notes : Counter
-        Number of fits by note.
-    """
-
-    number: int
+    number: int  # of the data set
     dataset: str
     method: str
-    accuracy: float
-    spread: float
-    width: int
-    cpu: float
+    accuracy: float  # mean over fits, in 0 ... 1; NaN if there was no training
+    spread: float  # standard deviation of the means of trials; NaN for one trial
+    width: int  # the width chosen most often; the least one of equals
+    cpu: float  # mean seconds of training; NaN if there was no training
     n_fits: int
     n_trials: int
-    notes: Counter[str]
+    notes: Counter[str]  # number of fits by note
 
 
 @dataclass(frozen=True)

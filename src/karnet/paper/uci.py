@@ -36,31 +36,15 @@ Progress = Callable[[str, int, int], None]
 
 @dataclass(frozen=True)
 class Settings:
-    """The settings of a run.
-
-    Attributes
-    ----------
-    datasets : tuple of str
-        Names of the data sets.
-    n_trials, n_folds : int
-        Repetitions, and folds of each.
-    seed : int
-        The seed of splits and weights.
-    data : Path or None
-        The user's folder of data sets.
-    slow_folds : int
-        Folds of the first trial that slow methods are trained on.
-    time_limit : float
-        Seconds after which Levenberg-Marquardt tries no further step.
-    """
+    """The settings of a run."""
 
     datasets: tuple[str, ...]
     n_trials: int = 1
     n_folds: int = 10
-    seed: int = 0
-    data: Path | None = None
-    slow_folds: int = 1
-    time_limit: float = 20.0
+    seed: int = 0  # of splits and weights
+    data: Path | None = None  # the user's folder of data sets
+    slow_folds: int = 1  # folds of the first trial that slow methods are trained on
+    time_limit: float = 20.0  # seconds after which Levenberg-Marquardt tries no further step
 
     def __str__(self) -> str:
         """Return the settings that change a single fit; only fits of equal ones are comparable."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from time import process_time
@@ -11,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import clone
 
 from .._util.text_table import TextTable
 from ..estimators import KARRegressor
@@ -31,69 +31,33 @@ TOLERANCE = 1e-3
 GRID = np.linspace(-0.5, 1.5, 81)
 
 
-def network(sizes: tuple[int, ...], init: str, seed: int) -> KARRegressor:
-    """Return the paper's network, with logit in every layer including the last."""
-    return KARRegressor(sizes, output_activation="logit", init=init, random_state=seed)
-
-
-def _baseline(sizes: tuple[int, ...], seed: int, held_out: float) -> LevenbergMarquardtRegressor:
-    return LevenbergMarquardtRegressor(
-        sizes,
-        output_activation="logit",
-        validation_fraction=held_out,
-        test_fraction=held_out,
-        random_state=seed,
-    )
-
-
-@dataclass(frozen=True)
-class Kind:
-    """A kind of network: the paper's method, and a function of structure and seed that makes it."""
-
-    method: str
-    make: Callable[[tuple[int, ...], int], Any]
-
-
-# The names of the kinds.
+# The names of the kinds of networks.
 KARNET, UNIFORM = "KARnet", "KARnet, uniform weights"
 DIVIDED, WHOLE = "Levenberg-Marquardt, 70/15/15", "Levenberg-Marquardt, all 4 points"
-# trainlm's division of four points is two to learn, one to validate and one unused.
+# The networks, with logit in every layer including the last. Of four points, trainlm's division
+# takes two for training, one for validation and one for testing.
 NETWORKS = MappingProxyType(
     {
-        KARNET: Kind("karnet", lambda sizes, seed: network(sizes, "normal", seed)),
-        UNIFORM: Kind("karnet", lambda sizes, seed: network(sizes, "uniform", seed)),
-        DIVIDED: Kind("levenberg-marquardt", lambda sizes, seed: _baseline(sizes, seed, 0.15)),
-        WHOLE: Kind("levenberg-marquardt", lambda sizes, seed: _baseline(sizes, seed, 0.0)),
+        KARNET: KARRegressor(output_activation="logit"),
+        UNIFORM: KARRegressor(output_activation="logit", init="uniform"),
+        DIVIDED: LevenbergMarquardtRegressor(output_activation="logit"),
+        WHOLE: LevenbergMarquardtRegressor(
+            output_activation="logit", validation_fraction=0.0, test_fraction=0.0
+        ),
     }
 )
 
 
 @dataclass(frozen=True)
 class Study:
-    """Results of one kind of network.
+    """Results of one kind of network."""
 
-    Attributes
-    ----------
-    network : str
-        Its name in `NETWORKS`.
-    n_layers : int
-        2 or 5.
-    outputs : ndarray of shape (n_seeds, 4)
-        Outputs for the four points.
-    cpu : float
-        Median seconds of CPU time of a training.
-    typical : int
-        The seed with the median of the largest errors.
-    surface : ndarray of shape (len(GRID), len(GRID))
-        Outputs of that seed's network; row i, column j is for the input GRID[j], GRID[i].
-    """
-
-    network: str
+    network: str  # its name in `NETWORKS`
     n_layers: int
-    outputs: NDArray[np.float64]
-    cpu: float
-    typical: int
-    surface: NDArray[np.float64]
+    outputs: NDArray[np.float64]  # for the four points, of shape (n_seeds, 4)
+    cpu: float  # median seconds of CPU time of a training
+    typical: int  # the seed with the median of the largest errors
+    surface: NDArray[np.float64]  # that seed's outputs; row i, column j is at GRID[j], GRID[i]
 
     @property
     def n_right(self) -> int:
@@ -112,7 +76,8 @@ def study(n_seeds: int = N_SEEDS) -> tuple[Study, ...]:
 
 
 def _study(name: str, n_layers: int, n_seeds: int) -> Study:
-    nets = [NETWORKS[name].make(STRUCTURES[n_layers], seed) for seed in range(n_seeds)]
+    shaped = clone(NETWORKS[name]).set_params(hidden_layer_sizes=STRUCTURES[n_layers])
+    nets = [clone(shaped).set_params(random_state=seed) for seed in range(n_seeds)]
     seconds = []
     for net in nets:
         start = process_time()
@@ -134,7 +99,8 @@ def table(studies: tuple[Study, ...]) -> TextTable:
     """Return outputs, right seeds and training times of all networks, with the paper's numbers."""
     rows = []
     for each in studies:
-        outputs, seconds = REPORTED_XOR[each.n_layers, NETWORKS[each.network].method]
+        method = "karnet" if each.network.startswith(KARNET) else "levenberg-marquardt"
+        outputs, seconds = REPORTED_XOR[each.n_layers, method]
         structure = "-".join(map(str, (*STRUCTURES[each.n_layers], 1)))
         ours = (
             _shown(each.outputs[each.typical]),

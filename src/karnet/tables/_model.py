@@ -119,13 +119,9 @@ def encoder_steps(names: Sequence[str]) -> list[tuple[str, Any]]:
 
 
 def _network(task: str, paper: bool, device: str) -> Any:
-    kinds: dict[tuple[str, bool], Any] = {
-        ("classification", False): KARClassifierCV,
-        ("regression", False): KARRegressorCV,
-        ("classification", True): KARClassifier,
-        ("regression", True): KARRegressor,
-    }
-    return kinds[task, paper](device=device_of(device), random_state=SEED)
+    classes = (KARClassifier, KARRegressor) if paper else (KARClassifierCV, KARRegressorCV)
+    kind: Any = classes[task == "regression"]
+    return kind(device=device_of(device), random_state=SEED)
 
 
 def device_of(name: str) -> str | None:
