@@ -1,4 +1,4 @@
-"""The paper's data sets: one table, and one loader over all sources."""
+"""The paper's data sets: their descriptions, and one loader for all sources."""
 
 from ._catalogue import DATASETS, DataSet, Size
 from ._load import LISTING_HEADER, available, listing, load

@@ -1,4 +1,4 @@
-"""The paper's 42 data sets: what it lists, what is here, and where the two differ."""
+"""Descriptions of the paper's 42 data sets, and their deviations from the paper."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Missing = Literal["no", "drop", "value"]
 
 
 class Size(NamedTuple):
-    """How many rows, features and classes a data set has."""
+    """Numbers of rows, features and classes of a data set."""
 
     rows: int
     features: int
@@ -20,7 +20,7 @@ class Size(NamedTuple):
 
 
 class Widths(NamedTuple):
-    """The hidden widths that the paper chose: its baseline's, and its own by number of layers."""
+    """The hidden widths that the paper chose: for its baseline, and for two to four layers."""
 
     baseline: int | None
     two: int
@@ -30,47 +30,46 @@ class Widths(NamedTuple):
 
 @dataclass(frozen=True)
 class DataSet:
-    """What is known about one data set of the paper.
+    """Description of one data set of the paper.
 
     Parameters
     ----------
     number : int
-        Its number in the paper's table, from 1 to 42.
+        The number in the paper's table, from 1 to 42.
     name : str
-        What it is called here; also the stem of its CSV file.
+        The name here, also the stem of the CSV file.
     title : str
-        What its source calls it.
+        The name at the source.
     printed : tuple of str
-        Cases, features and classes as the paper prints them, such as "279(15)": used and, in
-        brackets, given.
+        Cases, features and classes as the paper prints them, such as "279(15)": the number used,
+        and in brackets the number given.
     here : Size
-        What `load` gives, from any source that is not built in.
+        The size that `load` returns from sources other than the built-in one.
     class_sizes : tuple of int
-        Rows of each class, the largest first, likewise; empty if the set is drawn at random.
+        Rows of each class from these sources, the largest first; empty for random data sets.
     missing : {"no", "drop", "value"}
-        What happens to rows with missing values: there are none, they are left out, or the gap
-        counts as one more value.
+        Treatment of missing values: there are none, their rows are left out, or a gap is a value.
     widths : Widths
-        What the paper chose by cross-validation; None where its baseline ran out of memory.
+        The widths that the paper chose; None where its baseline ran out of memory.
     fixed_split : bool
-        Whether the paper measures on a given split (its mark +) and not by cross-validation.
+        Whether the paper uses a given split (marked +) instead of cross-validation.
     test_rows : int or None
-        Rows of the test part where the source gives a split, also if the paper does not use it.
+        Test rows if the source has a split, even if the paper does not use it.
     built_in : int or None
-        Rows of the built-in form; None if there is none.
+        Rows of the built-in data set; None if it is not built in.
     categorical : tuple of int
-        Positions, counted from 0, of the features whose values are names. Integer codes count as
-        numbers unless their documentation calls them nominal.
+        Indices of the features whose values are categories. Integer codes are numbers unless
+        their documentation calls them nominal.
     source, licence : str
-        Where the data come from and under which terms.
+        The origin of the data, and their terms.
     openml : int or None
-        The pinned id of OpenML; None if the set is built in or no id is known for certain.
+        The pinned id of OpenML; None if the data set is built in or no id is certain.
     left_out : str or None
         A class whose rows are left out.
     deviation : str
-        In plain words, where the set differs from the paper's; empty if nowhere.
+        The difference from the paper's data set in plain words; empty if there is none.
     verified : bool
-        Whether the id of OpenML has been tried online.
+        Whether the id of OpenML has been tested online.
     """
 
     number: int

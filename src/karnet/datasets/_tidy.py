@@ -1,4 +1,4 @@
-"""From cells, as every source gives them, to checked features, labels and split."""
+"""Conversion of cells, from any source, to checked features, labels and split."""
 
 from __future__ import annotations
 
@@ -10,24 +10,25 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from .._util.extras import require
 from ._catalogue import DataSet
 
 Source = Literal["folder", "built-in", "cache", "openml"]
 
-# What a gap is called where it counts as a value; in order of the alphabet it lies between n and y.
+# The name of a gap that counts as a value; alphabetically it is between n and y.
 NEITHER = "neither"
-# Whole numbers below this one are the same as float64.
-EXACT = 2**53
+# Integers below this one are exact as float64.
+EXACT_INTEGERS = 2**53
 
 
 @dataclass(frozen=True)
 class Cells:
-    """A table as it is written: features first, then `split` where there is one, then `target`.
+    """Cells of a data set: the features, then `split` if there is one, then `target`.
 
     Parameters
     ----------
     names : sequence of str
-        The names of the columns.
+        Names of the columns.
     values : array of objects, one row per sample
         Text or numbers; empty text is a missing value.
     """
@@ -38,21 +39,21 @@ class Cells:
 
 @dataclass(frozen=True, eq=False)
 class Loaded:
-    """A data set, ready for use.
+    """A loaded data set.
 
     Parameters
     ----------
     name : str
         Its name in `DATASETS`.
     X : pandas.DataFrame
-        The features: int64 where every value is whole, float64, or category. Names of columns are
-        those of the source.
+        The features: int64 if all values are integers, else float64, or category. The names of the
+        columns are those of the source.
     y : array of int or str
         The labels.
     split : array of bool or None
-        Which rows are for testing; None if the source has no split.
+        Whether each row is a test row; None if the source has no split.
     source : {"folder", "built-in", "cache", "openml"}
-        Where the data were read from.
+        The source of the data.
     """
 
     name: str
@@ -63,25 +64,21 @@ class Loaded:
 
 
 def pandas() -> Any:
-    """Return the module pandas, which only data sets need."""
-    try:
-        return import_module("pandas")
-    except ImportError as error:
-        raise ImportError(
-            "karnet.datasets needs pandas: install it with pip install 'karnet[paper]'."
-        ) from error
+    """Return the module pandas, an optional library."""
+    require("karnet.datasets", "paper", "pandas")
+    return import_module("pandas")
 
 
 def refusal(data: DataSet, where: str, why: str) -> ValueError:
-    """Return the error that says why what was found is not this data set."""
+    """Return an error that says why a source does not hold this data set."""
     return ValueError(f"{where} is refused as the data set {data.name!r}: {why}.")
 
 
 def tidy(data: DataSet, cells: Cells, source: Source, where: str) -> Loaded:
-    """Return the data set that the cells hold, or refuse them.
+    """Return the data set in the cells, or refuse them.
 
-    Rows with missing values and the class that is left out are dealt with first; what remains must
-    have the rows, features, classes and split that the table of data sets says.
+    After the treatment of missing values and of the class that is left out, the numbers of rows,
+    features and classes, and the split, must be those of `DATASETS`.
     """
     _check_names(data, cells.names, where)
     values = _without_gaps(data, cells, where)
@@ -162,14 +159,14 @@ def _feature(data: DataSet, k: int, name: str, values: NDArray[np.object_], wher
 
 
 def _plain(values: NDArray[np.object_]) -> NDArray[Any]:
-    """Return int64 if all values are whole numbers, float64 if all are numbers, and text else."""
+    """Return int64 if all values are integers, float64 if all are numbers, and text otherwise."""
     try:
         numbers = values.astype(np.float64)
     except (TypeError, ValueError):
         return values.astype(str)
     if not np.isfinite(numbers).all():
         return values.astype(str)
-    whole = ((numbers == np.rint(numbers)) & (np.abs(numbers) < EXACT)).all()
+    whole = ((numbers == np.rint(numbers)) & (np.abs(numbers) < EXACT_INTEGERS)).all()
     return numbers.astype(np.int64) if whole else numbers
 
 
