@@ -42,7 +42,7 @@ def sentences(command: Callable[P, None]) -> Callable[P, None]:
         except BrokenPipeError:
             raise
         except (ValueError, OSError, ImportError) as error:
-            _end(2, _one_line(_message(error)) or type(error).__name__)
+            _end(2, _message(error).strip() or type(error).__name__)
         except MemoryError:
             _end(2, "there is not enough memory for this: use fewer rows or columns.")
         except KeyboardInterrupt:
@@ -50,14 +50,10 @@ def sentences(command: Callable[P, None]) -> Callable[P, None]:
         except Exception as error:
             if os.environ.get("KARNET_TRACEBACK") or isinstance(error, (typer.Exit, typer.Abort)):
                 raise
-            message = _one_line(f"{type(error).__name__}: {error}")
-            _end(1, f"an internal error, {message} (KARNET_TRACEBACK=1 shows where)")
+            name = type(error).__name__
+            _end(1, f"an internal error, {name}: {error} (KARNET_TRACEBACK=1 shows where)")
 
     return run
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
 
 
 def _message(error: Exception) -> str:
@@ -69,7 +65,7 @@ def _message(error: Exception) -> str:
 
 
 def _end(code: int, text: str) -> None:
-    print(f"karnet: {text}", file=sys.stderr)
+    print("karnet:", *text.split(), file=sys.stderr)
     try:
         sys.stdout.flush()
     except OSError:

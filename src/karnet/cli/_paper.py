@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from pathlib import Path
+from textwrap import shorten
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -19,8 +20,6 @@ from ._options import DataFolder
 if TYPE_CHECKING:
     from ..paper.uci import Settings
 
-# The most characters that `karnet datasets` shows of a deviation.
-MAX_DEVIATION_LENGTH = 60
 # The names that `karnet reproduce` takes; written here because importing the experiments is slow.
 Experiment = StrEnum("Experiment", "xor iris rounding uci depth choices report all")
 
@@ -47,13 +46,9 @@ def datasets(data: DataFolder = None) -> None:
     """
     from ..datasets import LISTING_HEADER, listing
 
-    rows = tuple((*row[:-1], _shortened(row[-1])) for row in listing(data))
+    rows = tuple((*row[:-1], shorten(row[-1], 60, placeholder=" ...")) for row in listing(data))
     note = "Full texts: karnet.datasets.DATASETS[name].deviation."
     print(TextTable("The paper's 42 data sets", LISTING_HEADER, rows, note))
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= MAX_DEVIATION_LENGTH else f"{text[: MAX_DEVIATION_LENGTH - 4]} ..."
 
 
 def reproduce(

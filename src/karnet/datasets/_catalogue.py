@@ -6,7 +6,7 @@ import csv
 from dataclasses import dataclass
 from importlib import resources
 from types import MappingProxyType
-from typing import Literal, NamedTuple, cast
+from typing import Any, Literal, NamedTuple
 
 Missing = Literal["no", "drop", "value"]
 
@@ -97,37 +97,24 @@ class DataSet:
         return Size(*(int(cell.partition("(")[0]) for cell in self.printed))
 
 
-def _parse(row: dict[str, str]) -> DataSet:
-    cases, features, classes = row["paper"].split()
+def _parse(row: dict[str, Any]) -> DataSet:
+    """Return the data set that a row of table.csv describes."""
     here = Size(*map(int, row["here"].split()))
+    baseline, *own = row["widths"].split()
     named = row["categorical"]
-    return DataSet(
-        number=int(row["number"]),
-        name=row["name"],
-        title=row["title"],
-        printed=(cases, features, classes),
-        here=here,
-        class_sizes=tuple(map(int, row["class_sizes"].split())),
-        missing=cast("Missing", row["missing"]),
-        widths=_widths(*row["widths"].split()),
-        fixed_split=row["fixed_split"] == "+",
-        test_rows=_integer(row["test_rows"]),
-        built_in=_integer(row["built_in"]),
-        categorical=tuple(range(here.features) if named == "all" else map(int, named.split())),
-        source=row["source"],
-        licence=row["licence"],
-        openml=_integer(row["openml"]),
-        left_out=row["left_out"] or None,
-        deviation=row["deviation"],
-    )
-
-
-def _widths(baseline: str, *own: str) -> Widths:
-    return Widths(None if baseline == "-" else int(baseline), *map(int, own))
-
-
-def _integer(cell: str) -> int | None:
-    return int(cell) if cell else None
+    parsed = {
+        "number": int(row["number"]),
+        "printed": tuple(row.pop("paper").split()),
+        "here": here,
+        "class_sizes": tuple(map(int, row["class_sizes"].split())),
+        "widths": Widths(None if baseline == "-" else int(baseline), *map(int, own)),
+        "fixed_split": row["fixed_split"] == "+",
+        "categorical": tuple(range(here.features) if named == "all" else map(int, named.split())),
+        "left_out": row["left_out"] or None,
+    }
+    numbers = ("test_rows", "built_in", "openml")
+    optional = {key: int(row[key]) if row[key] else None for key in numbers}
+    return DataSet(**(row | parsed | optional))
 
 
 def _read() -> MappingProxyType[str, DataSet]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
 from typing import Any
@@ -16,8 +16,6 @@ from ..estimators import KARClassifier
 from .baseline import LevenbergMarquardtClassifier
 from .protocol import WIDTHS, Coding, one_hot
 
-# Returns an unfitted estimator for hidden layer sizes, a seed and a time limit in seconds.
-Make = Callable[[tuple[int, ...], int, float], Any]
 # Categories as integers, inputs scaled to [0, 1].
 DEFAULT_CODING = Coding()
 # The name of the paper's network.
@@ -30,27 +28,14 @@ BASELINE = "levenberg-marquardt"
 DEPTHS = MappingProxyType({2: KARNET, 3: "karnet, 3 layers", 4: "karnet, 4 layers"})
 
 
-def _karnet(sizes: tuple[int, ...], seed: int, _: float, **parameters: Any) -> KARClassifier:
-    return KARClassifier(sizes, random_state=seed, **parameters)
-
-
-def _levenberg_marquardt(
-    sizes: tuple[int, ...], seed: int, time_limit: float
-) -> LevenbergMarquardtClassifier:
-    return LevenbergMarquardtClassifier(sizes, time_limit=time_limit, random_state=seed)
-
-
-def _mlp(sizes: tuple[int, ...], seed: int, _: float) -> MLPClassifier:
-    return MLPClassifier(sizes, random_state=seed)
-
-
 @dataclass(frozen=True)
 class Method:
     """A network, and how it is trained on a data set."""
 
     name: str  # in the store
     title: str  # in tables and figures
-    make: Make = _karnet
+    kind: Any = KARClassifier  # the class of the estimator
+    parameters: Mapping[str, Any] = field(default_factory=dict)  # of the estimator
     # Sizes of the hidden layers as multiples of the width.
     factors: tuple[int, ...] = (1,)
     # The widths that cross-validation on the training rows chooses from, the first one of equally
@@ -63,6 +48,11 @@ class Method:
     # A detail that the paper does not specify, and the option that this method takes.
     choice: tuple[str, str] | None = None
 
+    def network(self, width: int, seed: int, time_limit: float) -> Any:
+        """Return the unfitted estimator; the time limit, in seconds, is for the baseline only."""
+        limit = {"time_limit": time_limit} if self.name == BASELINE else {}
+        return self.kind(self.sizes(width), random_state=seed, **self.parameters, **limit)
+
     def sizes(self, width: int) -> tuple[int, ...]:
         """Return the sizes of the hidden layers."""
         return tuple(factor * width for factor in self.factors)
@@ -74,11 +64,13 @@ class Method:
 
 
 DEFAULT = Method(KARNET, "KARnet")
-MLP = Method("mlp", "MLPClassifier", _mlp, n_inner_folds=3, slow=True, numbers=range(1, 40))
+MLP = Method(
+    "mlp", "MLPClassifier", MLPClassifier, n_inner_folds=3, slow=True, numbers=range(1, 40)
+)
 COMPARED = (
     DEFAULT,
     Method(SAME_WIDTH, "KARnet, baseline's width", widths=()),
-    Method(BASELINE, "Levenberg-Marquardt", _levenberg_marquardt, widths=(), slow=True),
+    Method(BASELINE, "Levenberg-Marquardt", LevenbergMarquardtClassifier, widths=(), slow=True),
     MLP,
     replace(MLP, name="mlp, baseline's width", title="MLPClassifier, baseline's width", widths=()),
 )
@@ -98,7 +90,7 @@ def _scaled(option: str, scaler: Callable[[], Any] | None) -> Method:
 
 
 def _with(what: str, option: str, **parameters: Any) -> Method:
-    return _varied(what, option, make=partial(_karnet, **parameters))
+    return _varied(what, option, parameters=parameters)
 
 
 VARIATIONS = (

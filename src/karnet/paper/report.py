@@ -24,20 +24,8 @@ PACKAGES = ("karnet", "numpy", "scipy", "scikit-learn", "pandas", "matplotlib")
 def write_report(out: Path, settings: Settings, command: str) -> Path:
     """Write report.html and its figures from all results in a folder, and return its path.
 
-    The case studies are run if this process has not run them yet.
-
-    Parameters
-    ----------
-    out : Path
-        The folder of the store, results.sqlite, if there is one.
-    settings : Settings
-        The settings of the run.
-    command : str
-        The command line of the run, shown if the store holds no command.
-
-    Returns
-    -------
-    Path
+    The case studies are run if this process has not run them yet. `command`, the command line of
+    the run, is shown if the store holds no command.
     """
     fits: list[Fit] = []
     commands = [command]

@@ -45,15 +45,10 @@ COLUMNS = tuple(field.name for field in fields(Fit))
 
 
 class Store:
-    """A file of fits; each fit is stored once and completely, or not at all.
+    """A file of fits, created if it does not exist; each fit is stored completely or not at all.
 
-    Parameters
-    ----------
-    path : Path
-        The file, created if it does not exist.
-    settings : str
-        The settings that change a single fit. A file with other settings is refused, because its
-        fits are not comparable with those of this run.
+    `settings` are the settings that change a single fit. A file with other settings is refused,
+    because its fits are not comparable with those of this run.
     """
 
     def __init__(self, path: Path, settings: str) -> None:

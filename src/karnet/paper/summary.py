@@ -139,18 +139,9 @@ def on_the_same_folds(
 
 
 def tables(fits: Sequence[Fit], methods: Sequence[str]) -> list[TextTable]:
-    """Return the tables of an experiment: accuracy, widths and times, or the open choices.
+    """Return tables that compare methods: accuracy, widths and times, or the open choices.
 
-    Parameters
-    ----------
-    fits : sequence of Fit
-        The fits; those of other methods are ignored.
-    methods : sequence of str
-        Names of the methods to compare, as in `METHODS`.
-
-    Returns
-    -------
-    list of TextTable
+    Fits of other methods are ignored.
     """
     fits = [fit for fit in fits if fit.method in methods]
     compared = [METHODS[name] for name in methods]

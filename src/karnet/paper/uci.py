@@ -121,7 +121,7 @@ def _network(planned: PlannedFit, X: Inputs, y: Array, seed: int) -> Any:
     method = METHODS[planned.method]
 
     def make(width: int) -> Any:
-        return method.make(method.sizes(width), seed, planned.settings.time_limit)
+        return method.network(width, seed, planned.settings.time_limit)
 
     width = method.given_width(DATASETS[planned.dataset])
     if width is None:
@@ -166,29 +166,11 @@ def run_sets(
     progress: Progress,
     command: str = "",
 ) -> list[Fit]:
-    """Make all fits that are not in the store yet, and return all fits of the run.
+    """Make all fits that are not in the store yet, and return all fits in the order of their keys.
 
-    Parameters
-    ----------
-    settings : Settings
-        The settings of the run.
-    methods : sequence of str
-        Names of the methods, as in `METHODS`.
-    out : Path
-        The folder of the store, results.sqlite, of its content as results.csv, and of the means
-        in summary.csv.
-    n_jobs : int
-        Number of parallel processes.
-    progress : callable
-        Called at the start and after every fit with the running fits, and the finished and the
-        total effort.
-    command : str, optional
-        The command line of the run.
-
-    Returns
-    -------
-    list of Fit
-        In the order of their keys.
+    The folder `out` holds the store, results.sqlite, its content as results.csv, and means over
+    fits in summary.csv. `progress` is called at the start and after every fit; `command`, the
+    command line of the run, is kept in the store.
     """
     out.mkdir(parents=True, exist_ok=True)
     planned = {each.key: each for each in planned_fits(settings, methods)}
@@ -197,22 +179,19 @@ def run_sets(
             store.add_command(command)
         finished = store.keys()
         left = {key: each for key, each in planned.items() if key not in finished}
-        total = _effort(planned)
-        progress(_running(left, n_jobs), total - _effort(left), total)
+        total = sum(each.effort for each in planned.values())
+
+        def report() -> None:
+            # Fits are started in order.
+            running = [f"{each.dataset}: {each.method}" for each in islice(left.values(), n_jobs)]
+            progress(" | ".join(running), total - sum(e.effort for e in left.values()), total)
+
+        report()
         for fit in run_all(list(left.values()), n_jobs):
             store.add([fit])
             del left[fit.key]
-            progress(_running(left, n_jobs), total - _effort(left), total)
+            report()
         store.write_csv(out / "results.csv")
         fits = store.fits()
     write_summary(out / "summary.csv", fits)
     return [fit for fit in fits if fit.key in planned]
-
-
-def _effort(planned: dict[Key, PlannedFit]) -> int:
-    return sum(each.effort for each in planned.values())
-
-
-def _running(left: dict[Key, PlannedFit], n_jobs: int) -> str:
-    """Return the fits that the processes are making; fits are started in order."""
-    return " | ".join(f"{each.dataset}: {each.method}" for each in islice(left.values(), n_jobs))
