@@ -57,8 +57,7 @@ def reproduce(
         list[Experiment],
         typer.Argument(
             metavar="EXPERIMENT",
-            help="Any of xor, iris, rounding, uci, depth, choices; all; or report, to write only "
-            "the report on earlier runs.",
+            help="The experiments to run; report only writes the report on earlier runs.",
         ),
     ] = [Experiment.xor, Experiment.iris, Experiment.rounding, Experiment.uci],  # noqa: B006
     data: DataFolder = None,

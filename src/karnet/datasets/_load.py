@@ -1,4 +1,4 @@
-"""Loading of the paper's data sets from files, from what is built in, or from OpenML."""
+"""Loading of the paper's data sets: built in, from CSV files, or from OpenML."""
 
 from __future__ import annotations
 
