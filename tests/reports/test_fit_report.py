@@ -12,7 +12,7 @@ import pytest
 from karnet._pages.style import INK
 from karnet.reports import held_out, write_fit_report
 from karnet.tables import Table, find_target, fit_table
-from karnet.tables import _model as models
+from karnet.tables._sizes import SIZES
 from tests.paper.test_report import Page
 from tests.tables.test_tables import table_of
 
@@ -84,7 +84,7 @@ def test_every_figure_is_there(kind, figures, pages):
 
 
 def test_the_paper_s_network_has_importances_by_shuffling(tmp_path, monkeypatch):
-    monkeypatch.setattr(models, "WIDTHS", (3,))
+    monkeypatch.setattr(SIZES, "paper_widths", (3,))
     columns = table_of().columns.select(["size", "kind", "target"])
     text = report(tmp_path, Table("t", columns), paper=True)
     assert "when a column is shuffled" in text

@@ -19,21 +19,20 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
 from ..estimators import KARClassifier, KARRegressor
-from ._model import SEED, WIDE, TableFit, device_of, encoded, vectorizer
+from ._model import SEED, TableFit, device_of, encoded, encoder_steps
 from ._names import check_names, missing_column
 from ._read import kind_of, memory, table_blocks, unbroken
+from ._sizes import SIZES
 from ._table import Table
 from ._target import Target, find_target
 
 __all__ = ["fit_large", "is_large"]
 
-# Bytes of memory that a byte of a table takes at work, and the share of this machine's for it.
-COPIES, SHARE = 8.0, 0.5
-# Rows that settle the encoding and the hidden layer, and as many at most that judge.
-SAMPLE = 10_000
+# Bytes of memory that a byte of a table takes at work.
+COPIES = 8.0
 # Of a table, the share of rows that judge at most.
 JUDGES = 0.1
-UNITS, RIDGES = 1000, (1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0)
+RIDGES = (1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0)
 
 
 def is_large(path: Path, max_rows: int | None = None) -> bool:
@@ -45,7 +44,7 @@ def is_large(path: Path, max_rows: int | None = None) -> bool:
         return bool(about.num_rows > max_rows)
     size = sum(about.row_group(k).total_byte_size for k in range(about.num_row_groups))
     size = max(size, 8 * about.num_rows * about.num_columns)
-    return bool(COPIES * size > SHARE * memory())
+    return bool(COPIES * size > SIZES.memory_share * memory())
 
 
 @dataclass(frozen=True)
@@ -72,10 +71,10 @@ class Source:
         """Draw the rows from all parts of a file."""
         n = len(target.y)
         drawn = np.random.RandomState(SEED).permutation(n)
-        n_judging = min(SAMPLE, int(JUDGES * n))
+        n_judging = min(SIZES.sample_rows, int(JUDGES * n))
         judging, sampled = np.zeros(n, dtype=bool), np.zeros(n, dtype=bool)
         judging[drawn[:n_judging]] = True
-        sampled[drawn[n_judging : n_judging + SAMPLE]] = True
+        sampled[drawn[n_judging : n_judging + SIZES.sample_rows]] = True
         return cls(path, target, sampled, judging)
 
     def blocks(self, wanted: NDArray[np.bool_]) -> Iterator[tuple[Table, NDArray[Any]]]:
@@ -123,7 +122,7 @@ def fit_large(
     source = Source.of(path, found)
     tell("Reading a sample of rows")
     sample, y = source.gathered(source.sampled)
-    encoder = () if len(names) > WIDE else (("vectorizer", vectorizer()),)
+    encoder = encoder_steps(names)
     transform = dict(encoder).get("vectorizer")
     V = encoded(transform, sample, names, fit=True)
     steps = Pipeline(
@@ -163,20 +162,20 @@ def _target(path: Path, target: str, task: str) -> tuple[list[str], Target]:
     column = unbroken(path, lambda: file.read([target]))
     others = [name for name in names if name != target]
     if not others:
-        raise ValueError(f"{path.name} has no column beside the target {target!r}.")
+        raise ValueError(f"{path.name} has no column other than the target {target!r}.")
     return others, find_target(Table(path.name, column), target, task)
 
 
 def _shaped(X: NDArray[Any], y: NDArray[Any], task: str, device: str | None) -> Any:
     """Return an unfitted network with a hidden layer and a ridge that suit the sample."""
     kind: Any = KARClassifier if task == "classification" else KARRegressor
-    drawn = np.random.RandomState(SEED).standard_normal((X.shape[1] + 1, UNITS))
+    drawn = np.random.RandomState(SEED).standard_normal((X.shape[1] + 1, SIZES.hidden_units))
     drawn[1:] /= np.sqrt(X.shape[1])
     settings: dict[str, Any] = {"activation": "tanh", "direct_links": True, "random_state": SEED}
     settings["device"] = device
 
     def network(**others: Any) -> Any:
-        return kind((UNITS,), **settings, **others)
+        return kind((SIZES.hidden_units,), **settings, **others)
 
     order = np.random.RandomState(SEED).permutation(len(X))
     train, test = np.split(order, [max(2 * len(X) // 3, 1)])
