@@ -100,7 +100,7 @@ class Blocks:
         paths = [X_path, y_path] if weight_path is None else [X_path, y_path, weight_path]
         arrays = [_mapped(path) for path in paths]
         _check_shapes(paths, arrays)
-        # Files are mapped anew for each block, so that memory is freed after it.
+        # Files are mapped again for each block, so that memory is freed after it.
         return cls(partial(_slices, partial(map, _mapped, paths), arrays[0].shape))
 
     @classmethod

@@ -577,9 +577,7 @@ def test_a_large_file_without_the_target_or_anything_else_is_refused(tmp_path):
 
 
 def test_text_beyond_memory_is_refused(tmp_path, monkeypatch):
-    from karnet.tables._text import TEXT_SIZES
-
-    monkeypatch.setattr(TEXT_SIZES, "memory_share", 1e-12)
+    monkeypatch.setattr(SIZES, "text_share", 1e-12)
     with pytest.raises(ValueError, match="save it as Parquet"):
         read_table(written(tmp_path / "t.csv", "a,b\n1,2\n"))
 

@@ -26,12 +26,11 @@ from ._sizes import SIZES
 from ._table import Table
 from ._target import Target, find_target
 
-__all__ = ["fit_large", "is_large"]
-
-# Bytes of memory that a byte of a table takes at work.
+# Bytes of memory that a fit needs for each byte of a table.
 COPIES = 8.0
-# Of a table, the share of rows that judge at most.
-JUDGES = 0.1
+# Largest share of the rows that are held out.
+HELD_OUT_SHARE = 0.1
+# Ridges that the sample is tried with.
 RIDGES = (1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0)
 
 
@@ -57,32 +56,32 @@ class Source:
         The file.
     target : Target
         The target of all rows.
-    sampled, judging : ndarray of bool
+    sampled, held_out : ndarray of bool
         The rows with a target that the encoding is fitted to, and the held-out rows.
     """
 
     path: Path
     target: Target
     sampled: NDArray[np.bool_]
-    judging: NDArray[np.bool_]
+    held_out: NDArray[np.bool_]
 
     @classmethod
     def of(cls, path: Path, target: Target) -> Source:
         """Draw the rows from all parts of a file."""
         n = len(target.y)
         drawn = np.random.RandomState(SEED).permutation(n)
-        n_judging = min(SIZES.sample_rows, int(JUDGES * n))
-        judging, sampled = np.zeros(n, dtype=bool), np.zeros(n, dtype=bool)
-        judging[drawn[:n_judging]] = True
-        sampled[drawn[n_judging : n_judging + SIZES.sample_rows]] = True
-        return cls(path, target, sampled, judging)
+        n_held_out = min(SIZES.sample_rows, int(HELD_OUT_SHARE * n))
+        held_out, sampled = np.zeros(n, dtype=bool), np.zeros(n, dtype=bool)
+        held_out[drawn[:n_held_out]] = True
+        sampled[drawn[n_held_out : n_held_out + SIZES.sample_rows]] = True
+        return cls(path, target, sampled, held_out)
 
     def blocks(self, wanted: NDArray[np.bool_]) -> Iterator[tuple[Table, NDArray[Any]]]:
         """Yield the wanted rows of each block, and their targets."""
         first_row = first = 0
         for block in table_blocks(self.path):
-            known = self.target.known[first_row : first_row + len(block)]
-            places, n = np.flatnonzero(known), int(np.count_nonzero(known))
+            places = np.flatnonzero(self.target.known[first_row : first_row + len(block)])
+            n = len(places)
             kept = wanted[first : first + n]
             if kept.any():
                 yield block.take(places[kept]), self.target.y[first : first + n][kept]
@@ -118,8 +117,8 @@ def fit_large(
         Its score is the score on held-out rows.
     """
     where = device_of(device)
-    names, found = _target(path, target, task)
-    source = Source.of(path, found)
+    names, full_target = _target(path, target, task)
+    source = Source.of(path, full_target)
     tell("Reading a sample of rows")
     sample, y = source.gathered(source.sampled)
     encoder = encoder_steps(names)
@@ -131,26 +130,31 @@ def fit_large(
             ("scaler", StandardScaler()),
         ]
     )
-    network = _shaped(steps.fit_transform(V), y, found.task, where)
+    network = _shaped(steps.fit_transform(V), y, full_target.task, where)
 
     def blocks() -> Iterator[tuple[Any, NDArray[Any]]]:
         done = 0
-        for rows, answers in source.blocks(~source.judging):
+        for rows, targets in source.blocks(~source.held_out):
             done += len(rows)
-            tell(f"Learning, {done} of {np.count_nonzero(~source.judging)} rows of this pass")
-            yield steps.transform(encoded(transform, rows, names)), answers
+            tell(f"Fitting, {done} of {np.count_nonzero(~source.held_out)} rows of this pass")
+            yield steps.transform(encoded(transform, rows, names)), targets
 
     network.fit_blocks(blocks)
     # A network that was fitted on a device must predict on machines without one.
     network.set_params(device=None)
     model = Pipeline([*encoder, *steps.steps, ("network", network)])
-    tell("Judging by rows that were left out")
-    rows, answers = source.gathered(source.judging)
-    score = float(network.score(steps.transform(encoded(transform, rows, names)), answers))
-    how = f"{len(answers)} rows left out"
-    about = {"target": target, "task": found.task, "columns": names, "rows": len(found.y)}
+    tell("Scoring on rows that were left out")
+    rows, targets = source.gathered(source.held_out)
+    score = float(network.score(steps.transform(encoded(transform, rows, names)), targets))
+    how = f"{len(targets)} rows left out"
+    about = {
+        "target": target,
+        "task": full_target.task,
+        "columns": names,
+        "rows": len(full_target.y),
+    }
     model.table_ = about | {"score": score, "judged_by": how}
-    return TableFit(model, found, score, how, (rows, answers), sample)
+    return TableFit(model, full_target, score, how, (rows, targets), sample)
 
 
 def _target(path: Path, target: str, task: str) -> tuple[list[str], Target]:

@@ -21,6 +21,8 @@ class TableSizes:
     hidden_units: int = 1000
     # Share of this machine's memory that a table in memory may need.
     memory_share: float = 0.5
+    # Share of this machine's memory that the text of a table may take.
+    text_share: float = 0.25
 
 
 SIZES = TableSizes()
