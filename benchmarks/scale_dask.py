@@ -108,7 +108,9 @@ def lazy(tables: list[Any]) -> tuple[da.Array, da.Array]:
 
 def workers(n: int) -> Client:
     """Return a client of a cluster of n processes with one thread each."""
-    with config.set({"distributed.nanny.pre-spawn-environ": KEPT_MEMORY}):
+    with config.set(
+        {f"distributed.nanny.pre-spawn-environ.{name}": n for name, n in KEPT_MEMORY.items()}
+    ):
         cluster = LocalCluster(n_workers=n, threads_per_worker=1, dashboard_address=":0")
     return Client(cluster, set_as_default=False)
 
