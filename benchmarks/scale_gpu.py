@@ -27,6 +27,7 @@ import torch
 
 import karnet
 from karnet import KARClassifier, KARClassifierCV
+from karnet._arrays import namespace as arrays
 from karnet._arrays.devices import SETTINGS
 from karnet._arrays.linalg import distances
 from karnet.blocks import Blocks
@@ -175,9 +176,9 @@ def log_odds(m):
     X, y = table(m)
     H_in = X @ torch.randn(D, H, dtype=torch.float64, device="cuda")
     product = timed(lambda: H_in.T @ H_in)
-    for name, kernel in (("one kernel", arrays._log_odds_kernel), ("six", lambda _: None)):
+    for name, kernel in (("one kernel", arrays.log_odds_kernel), ("six", lambda _: None)):
         with (
-            patch.object(arrays, "_log_odds_kernel", kernel),
+            patch.object(arrays, "log_odds_kernel", kernel),
             sklearn.config_context(array_api_dispatch=True),
         ):
             activation = timed(lambda: arrays.log_odds(H_in, 1e-300))
