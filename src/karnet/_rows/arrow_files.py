@@ -82,14 +82,8 @@ class Columns:
             raise ValueError(f"{path} has no columns except {', '.join(others)}.")
         return inputs
 
-    def rows(self, batch: pa.RecordBatch, inputs: tuple[str, ...], path: Path) -> Raw:
-        """Return inputs, targets and weights of some rows, if no values are missing."""
-        for name in (*inputs, *self.weights, *self.targets):
-            if batch.column(name).null_count:
-                raise ValueError(
-                    f"{path} has missing values in column {name!r}: fill them in, or leave out "
-                    "rows with missing values first."
-                )
+    def rows(self, batch: pa.RecordBatch, inputs: tuple[str, ...]) -> Raw:
+        """Return inputs, targets and weights of some rows."""
         X = np.empty((batch.num_rows, len(inputs)), _dtype(batch.schema, inputs))
         for k, name in enumerate(inputs):
             X[:, k] = _values(batch.column(name))
@@ -175,7 +169,9 @@ class Parquet:
 
     def table(self, path: Path) -> pa.Table:
         """Return all rows."""
-        return parquet.ParquetFile(path).read()
+        table = parquet.ParquetFile(path).read()
+        table.validate(full=True)  # text must be UTF-8
+        return table
 
 
 @dataclass(frozen=True)
@@ -354,8 +350,17 @@ class FileRows:
                     "columns."
                 )
             for batch in read_batches(self.kind, path, n_rows, every, numbers):
-                if batch.num_rows:
-                    yield self.columns.rows(batch, names, path)
+                if not batch.num_rows:
+                    continue
+                for name in every:
+                    if batch.column(name).null_count:
+                        raise ValueError(
+                            f"{path} has missing values in column {name!r}: fill them in, or leave "
+                            "out rows with missing values first."
+                        )
+                with reading(path, self.kind.name):
+                    rows = self.columns.rows(batch, names)
+                yield rows
 
 
 def _in_folder(folder: Path, endings: tuple[str, ...]) -> list[Path]:
