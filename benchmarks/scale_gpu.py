@@ -28,6 +28,8 @@ import torch
 import karnet
 from karnet import KARClassifier, KARClassifierCV
 from karnet._arrays import namespace as arrays
+from karnet._arrays.devices import SETTINGS
+from karnet._arrays.linalg import distances
 from karnet.blocks import Blocks
 
 Q, H, D = 10, 1000, 100
@@ -164,8 +166,8 @@ def apart(d, m=2**16, h=1500):
     X, Z = (torch.randn(n, d, dtype=torch.float64, device="cuda") for n in (m, h))
     for p in (1, 2):
         for name, few in (("torch.cdist", 0), ("by columns", d)):
-            with patch.object(arrays, "FEW_COLUMNS", few):
-                took = timed(lambda p=p: arrays.distances(X, Z, p))
+            with patch.object(SETTINGS, "few_columns", few):
+                took = timed(lambda p=p: distances(X, Z, p))
             yield f"distances {m} x {h}, {d} columns, p={p}: {name}", took, None
 
 
@@ -174,9 +176,9 @@ def log_odds(m):
     X, y = table(m)
     H_in = X @ torch.randn(D, H, dtype=torch.float64, device="cuda")
     product = timed(lambda: H_in.T @ H_in)
-    for name, kernel in (("one kernel", arrays._log_odds_kernel), ("six", lambda _: None)):
+    for name, kernel in (("one kernel", arrays.log_odds_kernel), ("six", lambda _: None)):
         with (
-            patch.object(arrays, "_log_odds_kernel", kernel),
+            patch.object(arrays, "log_odds_kernel", kernel),
             sklearn.config_context(array_api_dispatch=True),
         ):
             activation = timed(lambda: arrays.log_odds(H_in, 1e-300))

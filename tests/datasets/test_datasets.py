@@ -12,7 +12,7 @@ import pytest
 
 from karnet.datasets import DATASETS, LISTING_HEADER, available, listing, load
 from karnet.datasets._builtin import BUILT_IN
-from karnet.datasets._sources import cache_folder
+from karnet.datasets._load import cache_folder
 from tests.datasets.openml import plausible
 
 FOLDER = os.environ.get("KARNET_DATA")
@@ -324,7 +324,7 @@ def test_a_set_that_is_nowhere_says_what_to_do():
 def test_an_unknown_name_or_folder_is_refused(tmp_path):
     with pytest.raises(ValueError, match=r"no data set 'irish': .* such as 'iris'\.$"):
         load("irish")
-    with pytest.raises(NotADirectoryError, match="does not exist: let data or KARNET_DATA name"):
+    with pytest.raises(NotADirectoryError, match="does not exist: set data or KARNET_DATA to"):
         load("iris", data=tmp_path / "nowhere")
 
 

@@ -22,10 +22,10 @@ def data():
 
 
 @pytest.fixture
-def many_blocks(monkeypatch):
-    """Use blocks of 600 rows, so that no layer is ever computed as a whole."""
-    monkeypatch.setattr("karnet._rows.memory.BLOCK_SIZE", 600 * H)
-    monkeypatch.setattr("karnet._lstsq.solve.LARGE", 1e6)
+def many_blocks(solver_sizes, block_sizes):
+    """Blocks of 600 rows, so that no layer is ever there as a whole."""
+    block_sizes(block=600 * H)
+    solver_sizes(product=1e6)
 
 
 def counting(name, counts):

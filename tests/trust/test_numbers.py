@@ -125,8 +125,8 @@ def test_a_column_of_tiny_numbers_is_not_traded_for_others_that_cancel(size, bia
 
 @pytest.mark.parametrize("bias", [False, True])
 @pytest.mark.parametrize("condition", [1e2, 1e5, 1e6, 1e9])
-def test_large_problems_in_blocks_stay_accurate(monkeypatch, condition, bias):
-    monkeypatch.setattr("karnet._rows.memory.BLOCK_SIZE", 2**14)
+def test_large_problems_in_blocks_stay_accurate(block_sizes, condition, bias):
+    block_sizes(block=2**14)
     ours, gelsd = [], []
     for seed in range(N_SEEDS):
         rng = np.random.default_rng(seed)

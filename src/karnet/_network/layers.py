@@ -26,7 +26,7 @@ from .._arrays import namespace as arrays
 from .._arrays.threads import one_thread_if_narrow
 from .._lstsq.lapack import normal_solver
 from .._lstsq.solve import choose_solver
-from .._rows.memory import COPIED, COPYING, Rows, block_slices, chunk_slices, dense, in_order
+from .._rows.memory import SIZES, Rows, block_slices, chunk_slices, dense, in_order
 from ..activations import Activation, Array, Function
 
 __all__ = ["Layer", "Network", "forward_through", "outputs", "pull_back", "scores"]
@@ -151,7 +151,9 @@ def _answers(network: Network, X: Any, activated: bool, device: str | None) -> A
             Z[chunk] = answer(dense(X[chunk]))
 
     if device is not None:
-        deque(in_order(write, block_slices(len(Z), width, COPIED), COPYING), maxlen=0)
+        deque(
+            in_order(write, block_slices(len(Z), width, SIZES.copied), SIZES.copy_threads), maxlen=0
+        )
         return Z
     blocks = block_slices(len(Z), width)
     parts = blocks if len(blocks) > 1 else chunk_slices(blocks[0], width)
