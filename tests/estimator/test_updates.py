@@ -384,7 +384,7 @@ REFUSED = [
     (lambda net: net.forget(X[:5], [7] * 5), "y holds 7, a class that was never learned"),
     (lambda net: net.forget(X, Y), "these rows cannot be removed: their weight is 200"),
     (lambda net: net.forget(X[:195], Y[:195]), "these rows cannot be removed"),
-    (lambda net: net.forget(9.0 * X[:50], Y[:50]), "so not all of them were in it"),
+    (lambda net: net.forget(9.0 * X[:50], Y[:50]), "so not all of them were added"),
     (lambda net: net.forget(X[:, :2], Y), "X has 2 features"),
     (lambda net: net.partial_fit(X[:, :2], Y), "X has 2 features"),
     (lambda net: net.partial_fit(X, Y[:-1]), "y must have as many rows as X"),

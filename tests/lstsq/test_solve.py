@@ -324,7 +324,7 @@ def test_no_rows_no_columns_no_right_hand_sides(bias):
     [
         (np.ones(3), np.ones(3), {}, "A must be 2-dimensional, but its shape is"),
         (np.ones((3, 1)), np.ones((3, 1, 1)), {}, "B must be 1-dimensional or 2-dimensional"),
-        (np.ones((3, 1)), np.ones(4), {}, "as many rows, but have 3 and 4"),
+        (np.ones((3, 1)), np.ones(4), {}, "same number of rows, but have 3 and 4"),
         ([[1.0, np.nan]], [1.0], {}, "A must be finite"),
         ([[1.0, 2.0]], [np.inf], {}, "B must be finite"),
         ([[1j]], [1.0], {}, "A must hold real numbers"),
