@@ -232,7 +232,7 @@ def test_what_cannot_be_removed_is_refused_with_the_numbers(form, rows, message)
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("alpha", [0.0, 1.0])
-def test_digits_that_an_outlier_took_do_not_come_back_with_it_gone(form, alpha):
+def test_removing_an_outlier_does_not_restore_the_digits_it_cost(form, alpha):
     whole = Accumulator(20, 2, form=form, alpha=alpha).add(A, B)
     with pytest.raises(ValueError, match=r"these rows cannot be removed: .*(rounding|solved to)"):
         whole.add(OUTLIER[0][-1:], OUTLIER[1][-1:]).remove(OUTLIER[0][-1:], OUTLIER[1][-1:])
@@ -241,7 +241,7 @@ def test_digits_that_an_outlier_took_do_not_come_back_with_it_gone(form, alpha):
 @pytest.mark.parametrize("form", ["gram", "triangle"])
 @pytest.mark.parametrize("heavy", [1e0, 1e1, 1e2, 1e3, 1e4, 1e5])
 def test_the_error_is_small_or_the_removal_refused(form, heavy):
-    """What the control columns show is what happens to others, to about a factor of ten."""
+    """Control columns measure the error of other right-hand sides to about a factor of ten."""
     for seed in range(5):
         A, B = problem(seed, 200, 10, condition=1e2)
         C, D = problem(seed + 50, 15, 10, condition=1e2)

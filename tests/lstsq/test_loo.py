@@ -196,7 +196,7 @@ def test_weights_are_repeats(name, bias):
 
 @every_problem
 @with_or_without_bias
-def test_coefficients_are_those_of_lstsq(name, bias):
+def test_coefficients_equal_those_of_lstsq(name, bias):
     A, B, weight = problem(name, "integer")
     copies = np.repeat(np.arange(len(A)), weight.astype(int))
     path = RidgePath.of(A, B, weight, bias)

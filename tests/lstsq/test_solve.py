@@ -225,7 +225,7 @@ def test_an_outlier_in_the_first_row_costs_no_digits_of_the_bias(solver, m):
 @handing_over
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("offset", [1e3, 1e6, 1e9])
-def test_blocks_keep_the_digits_beside_an_offset(block_sizes, solver, offset):
+def test_blocks_keep_their_digits_with_an_offset(block_sizes, solver, offset):
     A, w = np.random.default_rng(0).standard_normal((5000, 4)), np.arange(1.0, 5.0)
     A = (A + offset) - offset  # as many digits as the offset leaves
     b = A @ w

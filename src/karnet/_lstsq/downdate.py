@@ -21,11 +21,11 @@ from .statistics import Triangle
 
 # Rounding of a share in units in the last place, per condition number of its direction.
 SHARE_ULPS = 32.0
-# Condition at which a direction of R has few digits left, in units of machine precision.
-BLURRED = 1e3
+# Relative size of a direction of R, in units of machine precision, with only a few digits.
+BLURRED_ULPS = 1e3
 # Distance from the span that removed rows may have, in units of the cut-off.
 COMPLEMENT_TOLERANCE = 10.0
-# Negative share beyond which it is no rounding of zero.
+# Share below which a negative value is not rounding of zero.
 NEGATIVE_SHARE = -1e-3
 
 
@@ -82,7 +82,7 @@ def without_rows(p: Problem, part: Triangle, controls: Array) -> Triangle:
     Triangle
     """
     # A ridge needs no cut-off; but where R has no digits, S would have none either.
-    whole, n, cut = p.triangle, p.n, EPS * max(p.n_columns, BLURRED) if p.alpha else p.rcond
+    whole, n, cut = p.triangle, p.n, EPS * max(p.n_columns, BLURRED_ULPS) if p.alpha else p.rcond
     rest = whole.centre.without(part.centre)
     step = rest.step(part.centre)
     R = p.R_without_noise()

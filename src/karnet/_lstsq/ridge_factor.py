@@ -20,7 +20,7 @@ from .solve import choose_solver
 # Least reciprocal condition of a Gram matrix (the square of that of A) for its eigenvectors to be
 # used: their relative error, machine precision over this, stays below 1e-9.
 GRAM_RCOND = 1e-6
-# Difference from 1 below which a subtraction has lost too many digits.
+# Result of a subtraction from 1 below which too few of its digits are left.
 LEAST_DIFFERENCE = 1e-3
 # Largest value whose squares, times weights, can be summed.
 LARGEST_VALUE = 1e140

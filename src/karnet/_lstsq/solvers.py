@@ -33,7 +33,7 @@ MAX_STEPS_SINGLE = 12
 SLOW_RATE = 0.1
 # Reciprocal condition of a triangle above which the order of rows and columns hardly matters.
 WELL_CONDITIONED = 1e-5
-# Mean, compared with the spread of a column, from which on a bias needs refined coefficients.
+# Ratio of mean_A W to the coefficients W above which the bias needs a refined W.
 FAR_MEAN = 8.0
 # Change of the squared error by the last refinement, relative, above which the fit is read again.
 NOTICEABLE = 1e-9

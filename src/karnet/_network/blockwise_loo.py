@@ -23,7 +23,7 @@ from ..loo import LEAST_RIDGE, RidgePath, squared_error
 
 RightHandSide = Callable[[AnyArray], Array]
 
-# Difference from 1 up to which it is rounding.
+# Result of a subtraction from 1 up to which it is rounding.
 ROUNDING_SHARE = 1e-10
 
 
