@@ -9,22 +9,28 @@ from contextlib import contextmanager
 from dataclasses import astuple, dataclass, fields
 from math import nan
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from .._util.atomic_file import whole_file
 
-# Method, data set, trial and fold, which identify a fit.
-Key = tuple[str, str, int, int]
+
+class Key(NamedTuple):
+    """The names and numbers that identify a fit."""
+
+    method: str  # a name in `METHODS`
+    dataset: str
+    trial: int  # the number of the repetition
+    fold: int  # the number of the part that is held out
 
 
 @dataclass(frozen=True)
 class Fit:
     """One network, trained on one part of a data set and scored on the other part."""
 
-    method: str  # a name in `METHODS`
+    method: str  # this and the next three are the key
     dataset: str
-    trial: int  # the number of the repetition
-    fold: int  # the number of the part that is held out
+    trial: int
+    fold: int
     structure: str  # widths of the hidden layers, such as "20-10"
     accuracy: float  # on the held-out rows; NaN without a training, as are the next two
     cpu: float  # seconds of CPU time of the training, without the choice of the width
@@ -37,7 +43,7 @@ class Fit:
     @property
     def key(self) -> Key:
         """The key that identifies this fit."""
-        return self.method, self.dataset, self.trial, self.fold
+        return Key(self.method, self.dataset, self.trial, self.fold)
 
 
 # The columns of the store and of its CSV file.
@@ -116,7 +122,7 @@ class Store:
 
     def keys(self) -> set[Key]:
         """Return the keys of all fits."""
-        return set(self._read("SELECT method, dataset, trial, fold FROM fits"))
+        return {Key(*row) for row in self._read("SELECT method, dataset, trial, fold FROM fits")}
 
     def fits(self) -> list[Fit]:
         """Return all fits, in the order of their keys."""

@@ -132,7 +132,7 @@ def on_the_same_folds(
     trained = {fit.key: fit for fit in fits if not isnan(fit.accuracy)}
     pairs: dict[str, list[tuple[Fit, Fit]]] = defaultdict(list)
     for fit in trained.values():
-        partner = trained.get((other, fit.dataset, fit.trial, fit.fold))
+        partner = trained.get(fit.key._replace(method=other))
         if fit.method == method and partner is not None:
             pairs[fit.dataset].append((fit, partner))
     return {name: pairs[name] for name in sorted(pairs, key=lambda name: DATASETS[name].number)}

@@ -1,4 +1,4 @@
-"""Fits on the paper's data sets: the list of planned fits, one fit, and a resumable run."""
+"""Fits on the paper's data sets: the list of all fits, one fit, and a run that can be resumed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import islice
+from itertools import islice, product
 from math import nan
 from pathlib import Path
 from time import perf_counter, process_time
@@ -51,44 +51,26 @@ class Settings:
         return f"folds {self.n_folds}, seed {self.seed}, time limit {self.time_limit:g} s"
 
 
-@dataclass(frozen=True)
-class PlannedFit:
-    """One fit to be made: a method on one part of one data set."""
-
-    method: str
-    dataset: str
-    trial: int
-    fold: int
-    settings: Settings
-
-    @property
-    def key(self) -> Key:
-        """Return the key of the fit."""
-        return self.method, self.dataset, self.trial, self.fold
-
-    @property
-    def effort(self) -> int:
-        """Return a rough measure of the time that the fit takes."""
-        size = DATASETS[self.dataset].here
-        return 1000 + size.rows * size.classes * (10 if METHODS[self.method].slow else 1)
-
-
-def planned_fits(settings: Settings, methods: Sequence[str]) -> list[PlannedFit]:
+def planned_fits(settings: Settings, methods: Sequence[str]) -> list[Key]:
     """Return all fits of a run, the longest first, so that processes end at the same time."""
-    return sorted(_all_fits(settings, methods), key=lambda fit: -fit.effort)
+    return sorted(_all_fits(settings, methods), key=effort, reverse=True)
 
 
-def _all_fits(settings: Settings, methods: Sequence[str]) -> Iterator[PlannedFit]:
+def effort(fit: Key) -> int:
+    """Return a rough measure of the time that a fit takes."""
+    size = DATASETS[fit.dataset].here
+    return 1000 + size.rows * size.classes * (10 if METHODS[fit.method].slow else 1)
+
+
+def _all_fits(settings: Settings, methods: Sequence[str]) -> Iterator[Key]:
     for name in settings.datasets:
         n_parts = len(parts(_prepared(name, settings.data)[0], 0, settings.n_folds, settings.seed))
         for method in map(METHODS.__getitem__, methods):
-            if DATASETS[name].number not in method.numbers:
-                continue
-            n_trials = 1 if method.slow else settings.n_trials
-            n_folds = min(n_parts, settings.slow_folds) if method.slow else n_parts
-            for trial in range(n_trials):
-                for fold in range(n_folds):
-                    yield PlannedFit(method.name, name, trial, fold, settings)
+            if DATASETS[name].number in method.numbers:
+                n_trials = 1 if method.slow else settings.n_trials
+                n_folds = min(n_parts, settings.slow_folds) if method.slow else n_parts
+                for trial, fold in product(range(n_trials), range(n_folds)):
+                    yield Key(method.name, name, trial, fold)
 
 
 @lru_cache(maxsize=2)
@@ -97,37 +79,32 @@ def _prepared(name: str, data: Path | None) -> tuple[Loaded, Inputs]:
     return loaded, inputs(loaded.X)
 
 
-def run(planned: PlannedFit) -> Fit:
+def run(fit: Key, settings: Settings) -> Fit:
     """Choose the width on the training part, train there, and score on the test part."""
     start = process_time()
-    settings, coding = planned.settings, METHODS[planned.method].coding
-    data, X = _prepared(planned.dataset, settings.data)
-    part = parts(data, planned.trial, settings.n_folds, settings.seed)[planned.fold]
-    seed = settings.seed + 1000 * planned.trial + planned.fold
+    method = METHODS[fit.method]
+    data, X = _prepared(fit.dataset, settings.data)
+    part = parts(data, fit.trial, settings.n_folds, settings.seed)[fit.fold]
+    X_train, y_train = X[part.train], data.y[part.train]
+    seed = settings.seed + 1000 * fit.trial + fit.fold
+
+    def make(width: int) -> Any:
+        return method.network(width, seed, settings.time_limit)
+
     with sklearn.config_context(assume_finite=True), warnings.catch_warnings():
         # MLPClassifier is compared with its defaults, of which one ends training at 200 epochs.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        net = _network(planned, X[part.train], data.y[part.train], seed)
+        width = method.given_width(DATASETS[fit.dataset])
+        if width is None:
+            options = (method.coding, method.widths, method.n_inner_folds)
+            width = choose_width(make, X_train, y_train, seed, *options)
+        net = make(width)
         accuracy, cpu, wall, note = _measured(
-            net, *coding(X[part.train], X[part.test]), data.y[part.train], data.y[part.test]
+            net, *method.coding(X_train, X[part.test]), y_train, data.y[part.test]
         )
     structure = "-".join(map(str, net.hidden_layer_sizes))
     in_all = process_time() - start
-    return Fit(*planned.key, structure, accuracy, cpu, wall, in_all, seed, VERSIONS, note)
-
-
-def _network(planned: PlannedFit, X: Inputs, y: Array, seed: int) -> Any:
-    """Return the unfitted network, its width given or chosen on these rows."""
-    method = METHODS[planned.method]
-
-    def make(width: int) -> Any:
-        return method.network(width, seed, planned.settings.time_limit)
-
-    width = method.given_width(DATASETS[planned.dataset])
-    if width is None:
-        folds = method.n_inner_folds
-        width = choose_width(make, X, y, seed, method.coding, method.widths, folds)
-    return make(width)
+    return Fit(*fit, structure, accuracy, cpu, wall, in_all, seed, VERSIONS, note)
 
 
 def _measured(
@@ -144,12 +121,12 @@ def _measured(
     return float(np.mean(net.predict(X_test) == y_test)), cpu, wall, note
 
 
-def run_all(planned: Iterable[PlannedFit], n_jobs: int) -> Iterator[Fit]:
+def run_all(fits: Iterable[Key], settings: Settings, n_jobs: int) -> Iterator[Fit]:
     """Yield fits as soon as they are ready, each made on one thread."""
     with joblib.parallel_config("loky", n_jobs=n_jobs, inner_max_num_threads=1):
         # With batches of one, no finished fit waits for an unfinished one.
         yield from joblib.Parallel(return_as="generator_unordered", batch_size=1)(
-            joblib.delayed(run)(each) for each in planned
+            joblib.delayed(run)(fit, settings) for fit in fits
         )
 
 
@@ -173,25 +150,26 @@ def run_sets(
     command line of the run, is kept in the store.
     """
     out.mkdir(parents=True, exist_ok=True)
-    planned = {each.key: each for each in planned_fits(settings, methods)}
+    planned = planned_fits(settings, methods)
     with Store(out / "results.sqlite", str(settings)) as store:
         if command:
             store.add_command(command)
         finished = store.keys()
-        left = {key: each for key, each in planned.items() if key not in finished}
-        total = sum(each.effort for each in planned.values())
+        left = dict.fromkeys(key for key in planned if key not in finished)
+        total = sum(map(effort, planned))
 
         def report() -> None:
             # Fits are started in order.
-            running = [f"{each.dataset}: {each.method}" for each in islice(left.values(), n_jobs)]
-            progress(" | ".join(running), total - sum(e.effort for e in left.values()), total)
+            running = [f"{key.dataset}: {key.method}" for key in islice(left, n_jobs)]
+            progress(" | ".join(running), total - sum(map(effort, left)), total)
 
         report()
-        for fit in run_all(list(left.values()), n_jobs):
+        for fit in run_all(list(left), settings, n_jobs):
             store.add([fit])
             del left[fit.key]
             report()
         store.write_csv(out / "results.csv")
         fits = store.fits()
     write_summary(out / "summary.csv", fits)
-    return [fit for fit in fits if fit.key in planned]
+    wanted = set(planned)
+    return [fit for fit in fits if fit.key in wanted]
