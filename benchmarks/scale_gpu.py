@@ -27,7 +27,8 @@ import torch
 
 import karnet
 from karnet import KARClassifier, KARClassifierCV
-from karnet._arrays import namespace as arrays
+from karnet._arrays.linalg import distances
+from karnet._arrays.namespace import SETTINGS
 from karnet.blocks import Blocks
 
 Q, H, D = 10, 1000, 100
@@ -164,8 +165,8 @@ def apart(d, m=2**16, h=1500):
     X, Z = (torch.randn(n, d, dtype=torch.float64, device="cuda") for n in (m, h))
     for p in (1, 2):
         for name, few in (("torch.cdist", 0), ("by columns", d)):
-            with patch.object(arrays, "FEW_COLUMNS", few):
-                took = timed(lambda p=p: arrays.distances(X, Z, p))
+            with patch.object(SETTINGS, "few_columns", few):
+                took = timed(lambda p=p: distances(X, Z, p))
             yield f"distances {m} x {h}, {d} columns, p={p}: {name}", took, None
 
 

@@ -6,11 +6,47 @@ import os
 
 import pytest
 
+from karnet._arrays.namespace import SETTINGS
+from karnet._lstsq.lapack import LIMITS
+from karnet._rows.memory import SIZES
 from tests.offline import ASKED, forbid_network
 
 # scikit-learn computes with arrays of other libraries only if SciPy was told that it may.
 os.environ.setdefault("SCIPY_ARRAY_API", "1")
 forbid_network()
+
+
+@pytest.fixture
+def block_sizes(monkeypatch):
+    """Return a function that changes sizes of blocks for one test: ``block_sizes(block=2**13)``."""
+
+    def change(**sizes):
+        for name, value in sizes.items():
+            monkeypatch.setattr(SIZES, name, value)
+
+    return change
+
+
+@pytest.fixture
+def solver_sizes(monkeypatch):
+    """Return a function that changes thresholds of solvers: ``solver_sizes(product=1)``."""
+
+    def change(**sizes):
+        for name, value in sizes.items():
+            monkeypatch.setattr(LIMITS, name, value)
+
+    return change
+
+
+@pytest.fixture
+def device_settings(monkeypatch):
+    """Return a function that changes assumptions about devices for one test."""
+
+    def change(**settings):
+        for name, value in settings.items():
+            monkeypatch.setattr(SETTINGS, name, value)
+
+    return change
 
 
 @pytest.fixture(autouse=True)

@@ -27,15 +27,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from math import pi, sqrt
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ._arrays import linalg as algebra
 from ._arrays import namespace as arrays
+from ._util.types import Array
 
 __all__ = ["KERNELS", "Kernel"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,8 @@ from ._network.input_metric import input_metric, metric_root
 from ._network.layer_problem import LayerProblem, LayerTargets, indicator
 from ._network.layers import Layer, Network, forward_through, pull_back
 from ._rows.memory import Table, dense
-from .activations import Activation, Array, Function
+from ._util.types import Array
+from .activations import Activation, Function
 from .loo import RidgePath
 
 __all__ = [

@@ -9,7 +9,10 @@ from sklearn import config_context
 from karnet import KARClassifier, KARRegressor
 from karnet._arrays import linalg as algebra
 from karnet._arrays import namespace as arrays
-from karnet.activations import ACTIVATIONS
+from karnet._lstsq.statistics import Gram, Sum
+from karnet._rows.device import on_device
+from karnet._rows.memory import Rows
+from karnet.activations import ACTIVATIONS, Activation
 
 torch = pytest.importorskip("torch")
 strict = pytest.importorskip("array_api_strict")
@@ -33,13 +36,11 @@ def table():
 
 
 @pytest.fixture
-def many_blocks(monkeypatch):
+def many_blocks(solver_sizes, block_sizes, device_settings):
     """Make every table many blocks, here and on a device."""
-    for room in ("_rows", "_stream"):
-        monkeypatch.setattr(f"karnet.{room}.BLOCK_SIZE", 2**12)
-    monkeypatch.setattr("karnet._rows.memory.CHUNK_SIZE", 2**11)
-    monkeypatch.setattr("karnet._arrays.namespace.ELSEWHERE", 2**16)
-    monkeypatch.setattr("karnet._lstsq.solve.LARGE", 1e5)
+    block_sizes(block=2**12, chunk=2**11)
+    device_settings(free_numbers=2**16)
+    solver_sizes(product=1e5)
 
 
 def relative(a, b):
@@ -151,50 +152,50 @@ def test_a_device_that_is_not_there_is_said_so(table):
         net.set_params(device="toaster").fit(table[0], table[1])
 
 
-def test_a_device_out_of_memory_takes_smaller_blocks(table, monkeypatch):
+class OutOfMemoryError(RuntimeError):
+    """The error of a device without free memory, under the name that torch and CuPy use."""
+
+
+def test_a_device_out_of_memory_takes_smaller_blocks(table, block_sizes, device_settings):
     X, y, _ = table
-    options = {"hidden": "random", "random_state": 0, "alpha": 1e-3}
-    expected = KARRegressor((600,), **options).fit(X, y).predict(X)
-    product, heights = algebra.symmetric_product, []
+    lengths = []
 
-    class OutOfMemoryError(RuntimeError):
-        pass
-
-    def narrow(A):
-        heights.append(len(A))
-        if len(A) > 400:
+    def forward(Z):
+        lengths.append(len(Z))
+        if len(Z) > 400 and not isinstance(Z, np.ndarray):
             raise OutOfMemoryError("out of memory")
-        return product(A)
+        return arrays.namespace(Z).tanh(Z)
 
-    monkeypatch.setattr("karnet._arrays.linalg.symmetric_product", narrow)
-    monkeypatch.setattr("karnet._lstsq.solve.LARGE", 1.0)
-    found = KARRegressor((600,), device="cpu", **options).fit(X, y).predict(X)
-    assert max(heights) > 400 > min(heights)
-    assert relative(found, expected) < 1e-8
-
-
-def test_a_device_too_full_for_the_next_block_gets_smaller_ones(table, monkeypatch):
-    X, y, _ = table
     options = {"hidden": "random", "random_state": 0, "alpha": 1e-3}
-    expected = KARRegressor((600,), **options).fit(X, y).predict(X)
-    upload, heights = arrays.upload, []
-
-    class OutOfMemoryError(RuntimeError):
-        pass
-
-    def narrow(x, device):
-        heights.append(len(x))
-        if len(x) > 400:
-            raise OutOfMemoryError("out of memory")
-        return upload(x, device)
-
-    monkeypatch.setattr("karnet._arrays.namespace.upload", narrow)
-    net = KARRegressor((600,), device="cpu", **options).fit(X, y)
-    assert max(heights) > 400 > min(heights)
+    options["activation"] = Activation("tanh", forward)
+    expected = KARRegressor((60,), **options).fit(X, y).predict(X)
+    lengths.clear()
+    block_sizes(block=2**10, chunk=2**10)
+    device_settings(free_numbers=2**15)
+    net = KARRegressor((60,), device="cpu", **options).fit(X, y)
+    assert max(lengths) > 400 > min(lengths)
     assert relative(net.set_params(device=None).predict(X), expected) < 1e-8
-    monkeypatch.setattr("karnet._arrays.namespace.is_out_of_memory", lambda error: False)
-    with pytest.raises(OutOfMemoryError):
-        KARRegressor((600,), device="cpu", **options).fit(X, y)
+
+
+@pytest.mark.parametrize("error", [OutOfMemoryError, RuntimeError])
+def test_a_device_too_full_for_the_next_block_gets_smaller_ones(error, table):
+    X, y, _ = table
+    lengths = []
+
+    def check(X, y, weight):
+        lengths.append(len(X))
+        if len(X) > 400:
+            raise error("out of memory")
+        return X, y, weight
+
+    rows = on_device(Rows(X, y), "cpu", check)
+    if error is RuntimeError:
+        with pytest.raises(RuntimeError):
+            rows.reduce(lambda A, B, weight: Sum(A.sum(axis=0)))
+        return
+    total = rows.reduce(lambda A, B, weight: Sum(A.sum(axis=0)))
+    assert max(lengths) > 400 > min(lengths)
+    np.testing.assert_allclose(total.value.numpy(), X.sum(axis=0))
 
 
 def test_half_of_a_symmetric_product_is_mirrored():
@@ -205,20 +206,18 @@ def test_half_of_a_symmetric_product_is_mirrored():
 
 
 @pytest.mark.parametrize("far", [False, True], ids=["near", "far from zero"])
-def test_products_in_single_precision_are_refined_to_all_digits(far, table, monkeypatch):
+def test_products_in_single_precision_are_refined_to_all_digits(
+    far, table, solver_sizes, device_settings
+):
     X, y, _ = table
     X = X + 300.0 * far
     options = {"hidden": "random", "activation": "identity", "random_state": 0, "alpha": 1.0}
     expected = KARRegressor((4,), **options).fit(X, y).predict(X)
-    singles = []
-    product = algebra.single_product
-    monkeypatch.setattr(
-        "karnet._arrays.linalg.single_product", lambda A: singles.append(1) or product(A)
-    )
-    monkeypatch.setattr("karnet._arrays.linalg.slow_in_float64", lambda A: not arrays.is_host(A))
-    monkeypatch.setattr("karnet._lstsq.solve.LARGE", 1.0)
+    device_settings(slow_in_float64=True)
+    solver_sizes(product=1.0)
+    A, B = torch.asarray(X), torch.asarray(y)[:, None]
+    assert Gram.of(A, B, None, bias=True).single
     net = KARRegressor((4,), device="cpu", **options).fit(X, y)
-    assert singles
     assert net.layers_[-1].solver == "cholesky"
     assert relative(net.predict(X), expected) < 1e-8
 
@@ -226,8 +225,6 @@ def test_products_in_single_precision_are_refined_to_all_digits(far, table, monk
 @pytest.mark.parametrize("offset", [0.0, 1e3, 1e7])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_means_near_zero_are_taken_off_products_and_others_off_rows(offset, weighted):
-    from karnet._lstsq.statistics import Gram
-
     rng = np.random.default_rng(0)
     A, B = rng.standard_normal((200, 4)) + offset, rng.standard_normal((200, 2))
     weight = rng.random(200) if weighted else None

@@ -66,8 +66,8 @@ def test_only_the_thread_that_limited_blas_gives_back_what_was_allowed():
 
 FORKED = """
 import os
-from karnet._threads import ONE_THREAD
-from tests.test_threads import another_thread_inside, blas_threads
+from karnet._arrays.threads import ONE_THREAD
+from tests.arrays.test_threads import another_thread_inside, blas_threads
 
 with another_thread_inside():
     assert blas_threads() == {1}

@@ -369,8 +369,8 @@ def test_the_docstrings_say_when_weights_act():
         assert "weights act only as long as the network does not fit every row exactly" in text
 
 
-def test_memory_does_not_grow_with_the_rows(monkeypatch):
-    monkeypatch.setattr("karnet._rows.memory.BLOCK_SIZE", 2**16)
+def test_memory_does_not_grow_with_the_rows(block_sizes):
+    block_sizes(block=2**16)
     rng = np.random.default_rng(0)
     X, y = rng.uniform(0, 1, (20_000, 3)), rng.integers(0, 40, 20_000)
     for options in ({}, {"hidden": "random"}):

@@ -25,12 +25,10 @@ def table():
 
 
 @pytest.fixture
-def many_blocks(monkeypatch):
+def many_blocks(solver_sizes, block_sizes):
     """So small blocks that every table has many, and a sample is not all of it."""
-    monkeypatch.setattr("karnet._rows.memory.BLOCK_SIZE", 2**13)
-    monkeypatch.setattr("karnet._rows.streamed.BLOCK_SIZE", 2**13)
-    monkeypatch.setattr("karnet._rows.streamed.SAMPLE_SIZE", 700 * D)
-    monkeypatch.setattr("karnet._lstsq.solve.LARGE", 1e6)
+    block_sizes(block=2**13, sample=700 * D)
+    solver_sizes(product=1e6)
 
 
 def cut(*arrays, heights=(700, 1, 0, 13, 900, 5, 1300)):
@@ -167,9 +165,8 @@ def test_regrouped_blocks_hold_the_same_rows(height):
     assert all(piece[2] is None for piece in pieces)
 
 
-def test_a_sample_is_spread_over_all_blocks(monkeypatch):
-    monkeypatch.setattr("karnet._rows.streamed.SAMPLE_SIZE", 0)
-    monkeypatch.setattr("karnet._rows.streamed.SAMPLE_ROWS", 100)
+def test_a_sample_is_spread_over_all_blocks(block_sizes):
+    block_sizes(sample=0, sample_rows=100)
     parts = [Sample.of(np.full((300, 1), k), np.full(300, k), None) for k in range(20)]
     total = parts[0]
     for part in parts[1:]:

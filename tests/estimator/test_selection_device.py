@@ -15,7 +15,7 @@ from karnet._ensemble.views import VIEWS
 from karnet._network.infinite_width import RidgeTargets
 from karnet._network.layers import scores
 from karnet._network.nystroem import Landmarks, fit_nystroem
-from karnet._rows.memory import Rows, block_slices
+from karnet._rows.memory import Rows
 from karnet.kernels import KERNELS
 
 torch = pytest.importorskip("torch")
@@ -45,17 +45,9 @@ def table():
 
 
 @pytest.fixture
-def many_blocks(monkeypatch):
+def many_blocks(block_sizes):
     """Make every table many blocks, here and on the way to a device."""
-
-    def low_slices(n_rows, width, most=None):
-        return block_slices(n_rows, width, 2**12)
-
-    for module in ("memory", "streamed"):
-        monkeypatch.setattr(f"karnet._rows.{module}.BLOCK_SIZE", 2**12)
-    monkeypatch.setattr("karnet._rows.memory.CHUNK_SIZE", 2**11)
-    monkeypatch.setattr("karnet._rows.memory.LOWEST", 64)
-    monkeypatch.setattr("karnet._rows.streamed.block_slices", low_slices)
+    block_sizes(block=2**12, chunk=2**11, copied=2**12, shortest=64)
 
 
 def relative(found, expected):
@@ -136,24 +128,13 @@ def test_a_device_that_is_not_there_is_said_so_and_changes_nothing(table):
     assert not hasattr(fresh, "classes_")
 
 
-def test_a_device_too_full_gets_smaller_blocks(monkeypatch):
+@pytest.mark.parametrize("copied", [2**9, 2**11])
+def test_a_device_that_takes_small_blocks_gives_the_same_predictions(copied, block_sizes):
     X, targets = drawn(1300)
     y = targets["numbers"]
     expected = KARRegressorCV(width=40, random_state=0).fit(X, y).predict(X)
-    upload, heights = arrays.upload, []
-
-    class OutOfMemoryError(RuntimeError):
-        pass
-
-    def narrow(x, device):
-        heights.append(len(x))
-        if len(x) > 700:
-            raise OutOfMemoryError("out of memory")
-        return upload(x, device)
-
-    monkeypatch.setattr("karnet._arrays.namespace.upload", narrow)
+    block_sizes(copied=copied, chunk=2**8, shortest=64)
     found = KARRegressorCV(width=40, random_state=0, device="cpu").fit(X, y).predict(X)
-    assert max(heights) > 700 > min(heights)
     assert relative(found, expected) < 1e-8
 
 
@@ -219,14 +200,12 @@ def test_kernels_are_the_same_in_every_library(name, depth, library):
     np.testing.assert_array_equal(arrays.to_numpy(KERNELS[name](nothing, nothing)), 1.0)
 
 
-@pytest.mark.parametrize("few", [0, 64], ids=["at once", "by columns"])
+@pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("p", [1, 2])
-def test_distances_of_a_card_are_those_of_this_machine(p, few, monkeypatch):
+def test_distances_are_the_same_in_every_library(p, library):
     X = np.random.default_rng(0).standard_normal((9, D))
-    monkeypatch.setattr("karnet._arrays.linalg.FEW_COLUMNS", few)
-    monkeypatch.setattr("karnet._arrays.linalg.is_cuda", lambda x: True)
-    there = torch.asarray(X)
-    found = algebra.distances(there, there, p).numpy()
+    there = LIBRARIES[library](X)
+    found = arrays.to_numpy(algebra.distances(there, there, p))
     np.testing.assert_allclose(found, algebra.distances(X, X, p), rtol=1e-14)
     assert not np.diag(found).any()
 

@@ -118,8 +118,8 @@ def test_fit_leaves_what_updates_need(kind, solver, bias, alpha, m):
     assert distance(net, reference) < 1e-8
 
 
-def test_fit_of_many_rows_keeps_products_that_updates_refuse_where_digits_are_lacking(monkeypatch):
-    monkeypatch.setattr("karnet._lstsq.solve.LARGE", 1.0)
+def test_fit_of_many_rows_keeps_products_that_updates_refuse_where_digits_are_lacking(solver_sizes):
+    solver_sizes(product=1.0)
     X, y = table(KARRegressor, 400)
     good = KARRegressor((12,), **RANDOM).fit(X[:200], y[:200])
     assert isinstance(good.layers_[-1].statistic, Gram)
@@ -223,9 +223,8 @@ def test_weights_of_classes_act_in_every_batch():
 
 
 @pytest.mark.parametrize(("scale", "passes"), [(1.0, 1), (0.15, 2)], ids=["products", "triangle"])
-def test_rows_are_read_once_or_twice_and_block_by_block(scale, passes, monkeypatch):
-    monkeypatch.setattr("karnet._rows.memory.BLOCK_SIZE", 100 * 20)
-    monkeypatch.setattr("karnet._rows.memory.CHUNK_SIZE", 50 * 20)
+def test_rows_are_read_once_or_twice_and_block_by_block(scale, passes, block_sizes):
+    block_sizes(block=100 * 20, chunk=50 * 20)
     X, y = table(KARRegressor, 1200, scale=scale)
     counts = []
 

@@ -157,7 +157,7 @@ def test_a_large_offset_costs_only_the_digits_it_takes(offset):
 @handing_over
 @every_solver
 @pytest.mark.parametrize("m", [300, 5000, 100_000])
-def test_rounding_over_many_rows_is_not_taken_for_rank(monkeypatch, m, solver):
+def test_rounding_over_many_rows_is_not_taken_for_rank(block_sizes, m, solver):
     for seed in range(10):
         rng = np.random.default_rng(seed)
         b = rng.standard_normal(m)
@@ -166,7 +166,7 @@ def test_rounding_over_many_rows_is_not_taken_for_rank(monkeypatch, m, solver):
         solutions = [lstsq(M, b, bias=True, solver=solver) for M in (classes, factors)]
         assert [solution.rank for solution in solutions] == [7, 4]
         assert all(np.abs(solution.coef).max() < 10 for solution in solutions)
-    monkeypatch.setattr("karnet._rows.memory.BLOCK_SIZE", 1)
+    block_sizes(block=1)
     two = rng.standard_normal((m, 2))
     dependent = np.column_stack([two, two.sum(axis=1)])
     assert lstsq(dependent, b, solver=solver).rank == 2
@@ -225,12 +225,12 @@ def test_an_outlier_in_the_first_row_costs_no_digits_of_the_bias(solver, m):
 @handing_over
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("offset", [1e3, 1e6, 1e9])
-def test_blocks_keep_the_digits_beside_an_offset(monkeypatch, solver, offset):
+def test_blocks_keep_the_digits_beside_an_offset(block_sizes, solver, offset):
     A, w = np.random.default_rng(0).standard_normal((5000, 4)), np.arange(1.0, 5.0)
     A = (A + offset) - offset  # as many digits as the offset leaves
     b = A @ w
     whole = lstsq(A + offset, b, bias=True, solver=solver).coef[1:]
-    monkeypatch.setattr("karnet._rows.memory.BLOCK_SIZE", 1)
+    block_sizes(block=1)
     blocks = lstsq(A + offset, b, bias=True, solver=solver).coef[1:]
     np.testing.assert_allclose(whole, w, rtol=1e-13)
     np.testing.assert_allclose(blocks, w, rtol=1e-12)
@@ -252,11 +252,11 @@ def test_extreme_magnitudes_neither_under_nor_overflow(solver, shape, size_A, si
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("shape", [(4000, 30), (30, 400)])
 @pytest.mark.parametrize("bias", [False, True])
-def test_blocks_of_rows_give_the_same_solution(monkeypatch, solver, shape, bias):
+def test_blocks_of_rows_give_the_same_solution(block_sizes, solver, shape, bias):
     rng = np.random.default_rng(2)
     A, B = rng.standard_normal(shape) + 3.0, rng.standard_normal((shape[0], 2))
     whole = lstsq(A, B, bias=bias, solver=solver)
-    monkeypatch.setattr("karnet._rows.memory.BLOCK_SIZE", 1)
+    block_sizes(block=1)
     blocks = lstsq(A, B, bias=bias, solver=solver)
     np.testing.assert_allclose(blocks.coef, whole.coef, rtol=1e-10, atol=1e-14)
     assert (blocks.rank, blocks.solver) == (whole.rank, whole.solver)

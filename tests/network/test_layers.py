@@ -102,7 +102,7 @@ def test_indicator_has_one_row_per_code():
 
 @pytest.mark.parametrize("hidden", ["pullback", "random"])
 @pytest.mark.parametrize("links", [False, True])
-def test_blocks_of_rows_learn_the_same_network(monkeypatch, hidden, links):
+def test_blocks_of_rows_learn_the_same_network(block_sizes, hidden, links):
     rng = np.random.default_rng(3)
     X, Y = rng.uniform(0, 1, (1000, 4)), rng.uniform(0, 1, (1000, 5))
     weight = rng.uniform(0.5, 2.0, 1000)
@@ -111,7 +111,7 @@ def test_blocks_of_rows_learn_the_same_network(monkeypatch, hidden, links):
     widths = [3, 5] if hidden == "pullback" else [4, 3]
     start = drawn_layers(rng, widths, [IDENTITY if hidden == "pullback" else f])
     whole, reports = learn(Rows(X, Y, weight), plan, start)
-    monkeypatch.setattr("karnet._rows.memory.BLOCK_SIZE", 1)
+    block_sizes(block=1)
     blocks, block_reports = learn(Rows(X, Y, weight), plan, start)
     for ours, theirs in zip(blocks.layers, whole.layers, strict=True):
         np.testing.assert_allclose(ours.V, theirs.V, rtol=1e-9, atol=1e-11)

@@ -59,9 +59,7 @@ def test_sensitivities_are_the_slopes_of_the_scores(name, widths, direct_links):
         slope = (scores(net, X + unit) - scores(net, X - unit)) / (2.0 * step)
         np.testing.assert_allclose(found[:, j], slope, atol=1e-6)
     M = np.einsum("ijo,iko->jk", found, found)
-    rows = Rows(X, np.zeros(7))
-    np.testing.assert_allclose(input_metric(net, rows), M / 7)
-    np.testing.assert_allclose(input_metric(net, rows, diagonal=True), np.diag(M) / 7)
+    np.testing.assert_allclose(input_metric(net, Rows(X, np.zeros(7))), M / 7)
 
 
 def test_the_metric_finds_the_features_that_matter():
@@ -179,23 +177,22 @@ def test_a_weight_is_a_number_of_copies(alpha):
 
 
 @pytest.mark.parametrize("memory", [2**22, 0])
-def test_blocks_of_any_size_give_the_same_network(memory, monkeypatch):
+def test_blocks_of_any_size_give_the_same_network(memory, solver_sizes, block_sizes):
     X, y = two_of_twenty(3000)
     net = KARRegressor((20,), **RECTIFIED)
     whole = clone(net).fit(X, y)
-    monkeypatch.setattr("karnet._network.blockwise_loo.IN_MEMORY", memory)
+    solver_sizes(loo_in_memory=memory)
     for size in (2**13, 2**15):
-        monkeypatch.setattr("karnet._rows.memory.BLOCK_SIZE", size)
-        monkeypatch.setattr("karnet._rows.memory.CHUNK_SIZE", size // 4)
+        block_sizes(block=size, chunk=size // 4)
         cut = clone(net).fit(X, y)
         assert_same_network(cut, whole)
         np.testing.assert_allclose(cut.metric_, whole.metric_, atol=1e-9)
     assert not np.array_equal(whole.metric_, np.eye(20))
 
 
-def test_memory_does_not_grow_with_the_rows(monkeypatch):
-    monkeypatch.setattr("karnet._rows.memory.BLOCK_SIZE", 2**16)
-    monkeypatch.setattr("karnet._network.blockwise_loo.IN_MEMORY", 2**16)
+def test_memory_does_not_grow_with_the_rows(solver_sizes, block_sizes):
+    block_sizes(block=2**16)
+    solver_sizes(loo_in_memory=2**16)
     rng = np.random.default_rng(0)
     X, y = rng.uniform(0, 1, (10_000, 3)), rng.integers(0, 3, 10_000)
     net = KARClassifier((100,), **OPTIONS)

@@ -42,15 +42,10 @@ FRAME = make_table()
 
 
 @pytest.fixture(autouse=True)
-def many_blocks(monkeypatch):
+def many_blocks(solver_sizes, block_sizes):
     """So small blocks that every table has many, and a sample is not all of it."""
-    monkeypatch.setattr("karnet._rows.memory.BLOCK_SIZE", 2**13)
-    monkeypatch.setattr("karnet._rows.memory.CHUNK_SIZE", 2**9)
-    monkeypatch.setattr("karnet._rows.streamed.BLOCK_SIZE", 2**13)
-    monkeypatch.setattr("karnet._rows.streamed.SAMPLE_SIZE", 400 * D)
-    monkeypatch.setattr("karnet._rows.arrow_files.BATCH_SIZE", 2**10)
-    monkeypatch.setattr("karnet._rows.arrow_files.CSV_BLOCK", 2**13)
-    monkeypatch.setattr("karnet._lstsq.solve.LARGE", 1e6)
+    block_sizes(block=2**13, chunk=2**9, sample=400 * D, batch=2**10, csv=2**13)
+    solver_sizes(product=1e6)
 
 
 def arrays_of(target, dtype=np.float64):

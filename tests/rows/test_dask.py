@@ -71,13 +71,10 @@ def cluster(two_workers):
 
 
 @pytest.fixture
-def many_passes(monkeypatch):
+def many_passes(monkeypatch, solver_sizes, block_sizes):
     """So small blocks that rows are not gathered after the first pass, nor all in the sample."""
-    monkeypatch.setattr("karnet._rows.memory.BLOCK_SIZE", 2**13)
-    monkeypatch.setattr("karnet._rows.streamed.BLOCK_SIZE", 2**13)
-    monkeypatch.setattr("karnet._rows.streamed.SAMPLE_SIZE", 700 * D)
-    monkeypatch.setattr("karnet._lstsq.solve.LARGE", 1e6)
-    monkeypatch.setattr("karnet._network.blockwise_loo.IN_MEMORY", 2**13)
+    block_sizes(block=2**13, sample=700 * D)
+    solver_sizes(product=1e6, loo_in_memory=2**13)
     monkeypatch.setattr("karnet._estimator.first_pass.HEIGHT", 2**9)
 
 
@@ -414,7 +411,9 @@ def test_blocks_share_the_cores_with_each_other_alone(scheduler, table):
 
 @pytest.mark.usefixtures("many_passes")
 @pytest.mark.parametrize("options", OPTIONS)
-def test_what_is_sent_for_a_pass_is_the_network_and_not_the_rows(options, table, monkeypatch):
+def test_what_is_sent_for_a_pass_is_the_network_and_not_the_rows(
+    options, table, monkeypatch, solver_sizes, block_sizes
+):
     sent, taken = [], []
     reduce = DaskPasses.reduce
 
@@ -425,8 +424,8 @@ def test_what_is_sent_for_a_pass_is_the_network_and_not_the_rows(options, table,
         return found
 
     monkeypatch.setattr(DaskPasses, "reduce", noted)
-    monkeypatch.setattr("karnet._network.blockwise_loo.IN_MEMORY", 0)
-    monkeypatch.setattr("karnet._rows.memory.BLOCK_SIZE", 2**16)
+    solver_sizes(loo_in_memory=0)
+    block_sizes(block=2**16)
     rows = [da.concatenate([cut(each, 600)] * 6) for each in table]
     for Net, targets in ((KARRegressor, rows[1]), (KARClassifier, rows[2])):
         net = Net((30, 20), random_state=0, **OPTIONS[options]).fit(rows[0], targets)

@@ -22,9 +22,8 @@ def test_slices_cover_every_row_once(n_rows, width):
 
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("fine", [False, True])
-def test_a_table_of_many_blocks_is_mapped_block_by_block(threads, fine, monkeypatch):
-    monkeypatch.setattr("karnet._rows.memory.BLOCK_SIZE", 1)
-    monkeypatch.setattr("karnet._rows.memory.CHUNK_SIZE", 1)
+def test_a_table_of_many_blocks_is_mapped_block_by_block(threads, fine, block_sizes):
+    block_sizes(block=1, chunk=1)
     X = np.arange(2000.0).reshape(1000, 2)
     rows = Rows(X, np.arange(1000), np.ones(1000)).map(lambda block: 2 * block, 2)
     assert rows.X is X

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.linalg import blas
 from scipy.spatial.distance import cdist
 
-from .namespace import full, is_cuda, is_host, joined, library, namespace, torch_itself
+from .namespace import SETTINGS, full, is_cuda, is_host, joined, library, namespace, torch_itself
 
 __all__ = [
     "add_to_diagonal",
@@ -32,9 +32,6 @@ WIDE, ALIGNED = 512, 64
 FAST_IN_FLOAT64 = {(6, 0), (7, 0), (8, 0), (9, 0), (10, 0)}
 # Rows over which products are summed in float32.
 FEW_ROWS = 2**12
-# Columns up to which distances are summed one column after the other on CUDA: torch has 256 threads
-# for each distance, which few columns leave idle.
-FEW_COLUMNS = 64
 LARGEST = float(np.finfo(np.float64).max)
 
 
@@ -78,6 +75,8 @@ def careful_product(A: Any, B: Any) -> Any:
 
 def slow_in_float64(x: Any) -> bool:
     """Return whether the device of x multiplies float32 many times faster than float64."""
+    if SETTINGS.slow_in_float64 is not None:
+        return SETTINGS.slow_in_float64 and not is_host(x)
     if library(x) == "torch" and x.is_cuda:
         return torch_itself().cuda.get_device_capability(x.device) not in FAST_IN_FLOAT64
     if library(x) == "cupy":
@@ -166,7 +165,7 @@ def distances(X: Any, Z: Any, p: int) -> Any:
     """
     if is_host(X):
         return np.asarray(cdist(X, Z, {1: "cityblock", 2: "euclidean"}[p]))
-    if library(X) == "torch" and not (is_cuda(X) and X.shape[1] <= FEW_COLUMNS):
+    if library(X) == "torch" and not (is_cuda(X) and X.shape[1] <= SETTINGS.few_columns):
         exact = "donot_use_mm_for_euclid_dist"
         return torch_itself().cdist(X, Z, p=float(p), compute_mode=exact)
     xp, total = namespace(X), full(X, (X.shape[0], Z.shape[0]), 0.0)

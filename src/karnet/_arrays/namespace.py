@@ -7,7 +7,7 @@ different names. This is the only one that knows torch and CuPy.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cache
 from threading import local
 from typing import Any, TypeVar
@@ -19,6 +19,7 @@ from scipy import special
 from .._util.messages import shown
 
 __all__ = [
+    "SETTINGS",
     "as_type",
     "check_device",
     "column_squares",
@@ -56,8 +57,22 @@ Array = NDArray[np.float64]
 T = TypeVar("T")
 
 TINY = float(np.finfo(np.float64).eps)
-# Numbers that are held at a time on a device that does not say how much memory it has.
-ELSEWHERE = 2**24
+
+
+@dataclass
+class DeviceSettings:
+    """Assumptions about devices that computations depend on."""
+
+    # Free memory, in numbers, of a device that does not report it.
+    free_numbers: int = 2**24
+    # Columns up to which CUDA sums distances column by column: for each distance torch starts 256
+    # threads, which few columns leave idle.
+    few_columns: int = 64
+    # Whether devices multiply float32 much faster than float64; None to ask each device.
+    slow_in_float64: bool | None = None
+
+
+SETTINGS = DeviceSettings()
 # Small problems ask for these so often that they would feel a union made anew.
 NUMPY = (np.ndarray, np.generic)
 
@@ -326,7 +341,7 @@ def free_numbers(x: Any) -> int:
 
         with x.device:
             return int(cupy.cuda.runtime.memGetInfo()[0]) // 8
-    return ELSEWHERE
+    return SETTINGS.free_numbers
 
 
 def is_out_of_memory(error: Exception) -> bool:

@@ -8,17 +8,14 @@ from functools import cached_property
 from time import perf_counter
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .._network.infinite_width import RidgeTargets
 from .._network.input_metric import kernel_metric
 from .._network.nystroem import fit_nystroem
-from ..activations import Array
+from .._util.types import Array, Indices, Mask
 from .member import Member
 from .search import Search, refitted
 from .views import Stretched
-
-Indices = NDArray[np.intp]
 
 
 @dataclass
@@ -80,7 +77,7 @@ class Average:
     members: list[Member]
     tried: list[Member]
     left_out: Array
-    honest: NDArray[np.bool_]
+    honest: Mask
 
     def importances(self, X: Array, weight: Array) -> Array:
         """Return the mean over members of the diagonal of the input metric, summing to one."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from .._rows.memory import block_slices
-from ..activations import Array
+from .._util.types import Array
 from .member import Member
 
 

@@ -9,12 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.linalg import lapack
 
-from .._lstsq.lapack import EPS
+from .._lstsq.lapack import Cholesky, default_rcond
 from .._network.infinite_width import KernelMap, RidgeTargets, fit_kernel, kernel_network
 from .._network.layers import Network
-from ..activations import Array
+from .._util.types import Array
 from ..kernels import KERNELS, Kernel
 from ..loo import RidgePath
 from .views import View
@@ -174,10 +173,6 @@ def solved(shape: Shape, view: View, A: Array, targets: RidgeTargets, alpha: flo
 
 def _ridge_solution(K: Array, ridge: Array, B: Array) -> Array:
     """Return the solution of ``(K + ridge) C = B``, with a larger ridge if K is not definite."""
-    while True:
-        A = K.copy()
-        A[np.diag_indices(len(A))] += ridge
-        L, info = lapack.dpotrf(A.T, clean=0, overwrite_a=1)
-        if info == 0:
-            return np.asarray(lapack.dpotrs(L, B)[0])
-        ridge = np.maximum(10.0 * ridge, EPS * len(K))
+    while (factor := Cholesky.of(K.T, ridge)) is None:
+        ridge = np.maximum(10.0 * ridge, default_rcond(len(K)))
+    return factor.solve(B)

@@ -15,18 +15,15 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .._network.infinite_width import RidgeTargets, SplitMean, left_out_error
 from .._network.input_metric import kernel_metric, metric_root
 from .._network.layers import scores
 from .._rows.memory import in_order
-from ..activations import Array
+from .._util.types import Array, Indices
 from ..kernels import KERNELS
 from .member import Member, Shape, fit_all, solved
 from .views import Stretched, View, distinct_views, stretch
-
-Indices = NDArray[np.intp]
 
 # Scales tried for plain members, relative to the typical distance between rows.
 SCALES = {"laplace_l1": (0.5, 1.0, 2.0, 4.0), "gaussian": (0.25, 0.5, 1.0, 2.0)}

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
 
+from .._util.checks import (
+    check_flag,
+    check_one_of,
+    check_positive,
+    check_positive_integer,
+    check_share,
+)
 from .._util.messages import shown
 from ..activations import ACTIVATIONS, Activation, Array
 from .validation import as_real_array
@@ -30,7 +37,6 @@ __all__ = [
 
 # No machine has memory for more.
 LARGEST_SIZE = 2**48
-LARGEST_NUMBER = 1e300
 
 
 def check_sizes(sizes: Any) -> tuple[int, ...]:
@@ -71,41 +77,6 @@ def infinite_depth(sizes: Any) -> int:
     return sum(infinite)
 
 
-def check_positive_integer(name: str, value: Any) -> int:
-    """Return an integer of at least 1."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
-        raise ValueError(f"{name}={shown(value)} must be an integer of at least 1.")
-    return int(value)
-
-
-def check_positive(name: str, value: Any) -> float:
-    """Return a finite number above 0."""
-    if isinstance(value, bool) or not _between(value, 0.0, LARGEST_NUMBER):
-        raise ValueError(f"{name}={shown(value)} must be a positive number.")
-    return float(value)
-
-
-def _between(value: Any, low: float, high: float) -> bool:
-    try:
-        return isinstance(value, Real) and low < float(value) < high
-    except OverflowError:
-        return False
-
-
-def check_share(name: str, value: Any) -> float:
-    """Return a number between 0 and 1."""
-    if isinstance(value, bool) or not _between(value, 0.0, 1.0):
-        raise ValueError(f"{name}={shown(value)} must lie between 0 and 1.")
-    return float(value)
-
-
-def check_flag(name: str, value: Any) -> bool:
-    """Return True or False."""
-    if not isinstance(value, (bool, np.bool_)):
-        raise ValueError(f"{name}={shown(value)} must be True or False.")
-    return bool(value)
-
-
 def check_generator(random_state: Any) -> np.random.RandomState:
     """Return the generator that `random_state` stands for."""
     try:
@@ -115,13 +86,6 @@ def check_generator(random_state: Any) -> np.random.RandomState:
             f"random_state={shown(random_state)} must be an integer, a RandomState or None."
         ) from error
     return generator
-
-
-def check_one_of(name: str, value: Any, allowed: Sequence[str]) -> str:
-    """Return one of the allowed words."""
-    if not isinstance(value, str) or value not in allowed:
-        raise ValueError(f"{name}={shown(value)} is not known: give one of {', '.join(allowed)}.")
-    return value
 
 
 def check_invertible(name: str, f: Activation, remedy: str) -> None:

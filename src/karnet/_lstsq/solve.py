@@ -4,42 +4,27 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from math import inf, isfinite
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import LinAlgWarning, blas
+from scipy.linalg import LinAlgWarning
 
 from .._arrays.threads import one_thread_if_narrow
 from .._rows.memory import Rows
+from .._util.checks import all_finite, check_one_of, real
+from .._util.checks import check_non_negative as check_non_negative
 from .._util.messages import shown
-from .lapack import EPS
+from .lapack import LIMITS, default_rcond
 from .problem import Observe, Problem, Reduce, Sample
 from .solvers import DUAL, PRIMAL
 from .statistics import Gram, Stack, Triangle
 
-__all__ = [
-    "SOLVERS",
-    "Solution",
-    "check_non_negative",
-    "check_rcond",
-    "check_solver",
-    "lstsq",
-    "real",
-    "refuse_overflow",
-    "solve",
-]
-
 Array = NDArray[np.float64]
 # From the fastest to the most careful: each one that cannot be trusted hands over to the next.
 SOLVERS = ("cholesky", "qr", "svd")
-# Multiplications above which Gram and Cholesky pay off against an orthogonal method.
-LARGE = 3e7
 # Who asks for a cut-off above this expects columns that depend on each other.
 EXPECTED = 1e-12
-# Numbers up to which squares are summed by BLAS on one thread, with no word about overflow.
-FEW = 4096
 
 
 @dataclass(frozen=True)
@@ -148,52 +133,6 @@ def _checked(A: ArrayLike, B: ArrayLike) -> tuple[Array, Array, bool]:
     return M, right[:, None] if right.ndim == 1 else right, right.ndim == 1
 
 
-def real(name: str, values: ArrayLike, dimensions: tuple[int, ...]) -> Array:
-    """Return finite real numbers as a float64 array of one of the given numbers of dimensions."""
-    if hasattr(values, "tocoo"):
-        raise ValueError(f"{name} must be a dense array, but is a sparse matrix.")
-    try:
-        array = np.asarray(values)
-        if array.dtype == object:
-            array = array.astype(np.float64)
-    except (OverflowError, TypeError, ValueError) as error:
-        raise ValueError(f"{name} must hold real numbers, in rows of equal length.") from error
-    if array.dtype.kind not in "biuf":
-        raise ValueError(f"{name} must hold real numbers, but its dtype is {array.dtype}.")
-    if array.ndim not in dimensions:
-        expected = " or ".join(f"{k}-dimensional" for k in dimensions)
-        raise ValueError(f"{name} must be {expected}, but its shape is {array.shape}.")
-    if array.dtype != np.float64:
-        with np.errstate(over="ignore"):
-            array = array.astype(np.float64)
-    masked = isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values)
-    if masked or not _all_finite(array):
-        raise ValueError(f"{name} must be finite, but holds NaN, infinity or masked values.")
-    return array
-
-
-def _all_finite(array: Array) -> bool:
-    # A finite sum has finite terms, and takes no room.
-    if 0 < array.size <= FEW:
-        flat = array.ravel()
-        return isfinite(blas.ddot(flat, flat)) or bool(np.isfinite(array).all())
-    with np.errstate(over="ignore", invalid="ignore"):
-        return bool(np.isfinite(array.sum()) or np.isfinite(array).all())
-
-
-def check_non_negative(name: str, value: Any) -> float:
-    """Return a finite number that is not negative."""
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
-        raise ValueError(f"{name}={shown(value)} must be a number.")
-    try:
-        number = float(value)
-    except OverflowError:
-        number = inf
-    if not 0.0 <= number < inf:
-        raise ValueError(f"{name}={shown(value)} must be finite and not negative.")
-    return number
-
-
 def check_rcond(rcond: Any) -> float | None:
     """Return a relative cut-off below 1, or None for the default."""
     if rcond is not None and check_non_negative("rcond", rcond) >= 1.0:
@@ -203,10 +142,7 @@ def check_rcond(rcond: Any) -> float | None:
 
 def check_solver(solver: Any) -> str:
     """Return the name of a solver, or "auto"."""
-    known = ("auto", *SOLVERS)
-    if not isinstance(solver, str) or solver not in known:
-        raise ValueError(f"solver={shown(solver)} is not known: give one of {', '.join(known)}.")
-    return solver
+    return check_one_of("solver", solver, ("auto", *SOLVERS))
 
 
 def solve(
@@ -248,7 +184,7 @@ def solve(
     """
     solver = check_solver(solver)
     rcond = check_rcond(rcond)
-    cut_off = EPS * (n + bias) if rcond is None else rcond
+    cut_off = default_rcond(n + bias) if rcond is None else rcond
     alpha = check_non_negative("alpha", alpha)
     problem = Problem(reduce, m, n, bias, alpha, cut_off, sample, observe, fast_products)
     wide = m < (n if alpha else problem.columns)
@@ -271,7 +207,7 @@ def solve(
 
 def refuse_overflow(coef: Array) -> None:
     """Raise an error if the solution is not finite."""
-    if not _all_finite(coef):
+    if not all_finite(coef):
         raise ValueError(
             "the least-squares solution overflows: A or B holds values too large to be squared; "
             "scale the columns."
@@ -280,4 +216,4 @@ def refuse_overflow(coef: Array) -> None:
 
 def choose_solver(m: int, n: int, singular: bool = False) -> str:
     """Return the solver that "auto" starts with; for a matrix likely singular, no Gram products."""
-    return "cholesky" if m * n * min(m, n) > LARGE and not singular else "qr"
+    return "cholesky" if m * n * min(m, n) > LIMITS.product and not singular else "qr"

@@ -13,17 +13,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .._arrays import linalg as algebra
 from .._arrays import namespace as arrays
-from ..activations import ACTIVATIONS, Activation, Array, Function
+from .._util.types import Array, Indices
+from ..activations import ACTIVATIONS, Activation, Function
 from ..kernels import KERNELS
 from ..loo import RidgePath, squared_error
 from .layer_problem import LayerProblem
 from .layers import Layer, Network
 
-Indices = NDArray[np.intp]
 # Arrays of row numbers, the rows of each left out together; None leaves out one row at a time.
 Splits = Sequence[Indices] | None
 

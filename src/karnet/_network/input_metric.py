@@ -13,16 +13,14 @@ networks and backpropagation-free machine learning models", Science, 2024.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .._arrays import namespace as arrays
-from .._lstsq.lapack import EPS
+from .._lstsq.lapack import default_rcond, significant
 from .._lstsq.statistics import Sum
-from .._rows.memory import Rows, Table
-from ..activations import Array
+from .._rows.memory import Table
+from .._util.types import AnyArray, Array
 from ..kernels import KERNELS, angles, city_block
 from .infinite_width import KernelMap
 from .layers import Network
@@ -37,8 +35,8 @@ MOST_INPUTS = 300
 MOST_PRODUCTS = 30_000_000
 
 
-def input_metric(network: Network, rows: Table, diagonal: bool = False) -> Array:
-    """Return M, the weighted mean outer product of the input sensitivities, or its diagonal.
+def input_metric(network: Network, rows: Table) -> Array:
+    """Return M, the weighted mean outer product of the input sensitivities.
 
     Parameters
     ----------
@@ -46,29 +44,34 @@ def input_metric(network: Network, rows: Table, diagonal: bool = False) -> Array
         The network.
     rows : Table
         The rows, as the view of the network shows them.
-    diagonal : bool
-        Whether only the diagonal is wanted.
 
     Returns
     -------
-    ndarray of shape (d, d) or (d,)
+    ndarray of shape (d, d)
         Not finite if squares of sensitivities overflow.
     """
 
-    def outer_products(X: Array, _: NDArray[Any], weight: Array | None) -> Sum:
-        d = X.shape[1]
-        M = arrays.full(X, (d,) if diagonal else (d, d), 0.0)
-        root = 1.0 if weight is None else arrays.namespace(weight).sqrt(weight)[:, None]
-        for D in sensitivities(network, X):
-            D = D * root
-            M += arrays.column_squares(D) if diagonal else D.T @ D
-        return Sum(M)
+    def of_block(X: Array, _: AnyArray, weight: Array | None) -> Sum:
+        return Sum(_outer_products(network, X, weight))
 
     seen = rows.map(lambda X: X, network.width)
     # A derivative may have poles; overflow shows in the result.
     with np.errstate(over="ignore", invalid="ignore"):
-        M = arrays.to_numpy(seen.reduce(outer_products, small_chunks=True).value)
+        M = arrays.to_numpy(seen.reduce(of_block, small_chunks=True).value)
         return np.asarray(M / rows.total)
+
+
+def _outer_products(
+    network: Network, X: Array, weight: Array | None, diagonal: bool = False
+) -> Array:
+    """Return the weighted sum over rows of the outer products, or its diagonal."""
+    d = X.shape[1]
+    M = arrays.full(X, (d,) if diagonal else (d, d), 0.0)
+    root = 1.0 if weight is None else arrays.namespace(weight).sqrt(weight)[:, None]
+    for D in sensitivities(network, X):
+        D = D * root
+        M += arrays.column_squares(D) if diagonal else D.T @ D
+    return M
 
 
 def kernel_metric(network: Network, A: Array, weight: Array) -> Array:
@@ -81,8 +84,8 @@ def kernel_metric(network: Network, A: Array, weight: Array) -> Array:
     assert isinstance(kernel, KernelMap)
     step = max(-(-A.size * len(network.layers[0].V) // MOST_PRODUCTS), 1)
     A, weight = A[::step], weight[::step]
-    by_column = KERNELS[kernel.kernel].geometry is city_block or A.shape[1] > MOST_INPUTS
-    return input_metric(network, Rows(A, np.zeros(len(A), dtype=np.int8), weight), by_column)
+    diagonal = KERNELS[kernel.kernel].geometry is city_block or A.shape[1] > MOST_INPUTS
+    return _outer_products(network, A, weight, diagonal) / weight.sum()
 
 
 def metric_root(M: Array, floor: float = 0.0) -> Array:
@@ -95,7 +98,7 @@ def metric_root(M: Array, floor: float = 0.0) -> Array:
     if not largest:
         return np.ones_like(M) if Q is None else np.eye(len(M))
     # In the root, rounding errors in place of zeros would have half as many digits.
-    values = np.where(values > EPS * len(M) * largest, values, 0.0)
+    values = np.where(significant(values, default_rcond(len(M)), largest), values, 0.0)
     roots = np.sqrt(np.maximum(values, floor**2 * largest))
     roots /= np.sqrt(np.mean(roots**2))
     return roots if Q is None else np.asarray((Q * roots) @ Q.T)

@@ -13,13 +13,13 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .._arrays import namespace as arrays
 from .._lstsq.problem import Reduce
 from .._lstsq.statistics import Sum
 from .._rows.memory import Table
-from ..activations import Activation, Array
+from .._util.types import AnyArray, Array
+from ..activations import Activation
 from .layers import Layer, count, pull_back
 
 
@@ -48,13 +48,13 @@ class LayerProblem:
     bias: bool = True
     centre: Array | float = 0.0
 
-    def targets(self, y: NDArray[Any]) -> LayerTargets:
+    def targets(self, y: AnyArray) -> LayerTargets:
         """Return the targets of the layer for some rows."""
         if self.distinct is None:
             return LayerTargets.of(self.f, pull_back(y, self.upper))
         return self.distinct.take(y)
 
-    def right_hand_side(self, y: NDArray[Any]) -> Array:
+    def right_hand_side(self, y: AnyArray) -> Array:
         """Return the right-hand side for some rows: centred targets, or the class indicator."""
         if self.distinct is None:
             return self.targets(y).B - arrays.like(y, np.asarray(self.centre))
@@ -83,7 +83,7 @@ class LayerProblem:
         # Contiguous, as after pickling or loading: products then round alike.
         return Layer(np.ascontiguousarray(W[int(self.bias) :]), w, self.f)
 
-    def measure(self, layer: Layer, a: Array, y: NDArray[Any], weight: Array | None) -> Sum:
+    def measure(self, layer: Layer, a: Array, y: AnyArray, weight: Array | None) -> Sum:
         """Return the tally of some rows from the input `a` of the layer."""
         return self._tally(layer.linear(a), self.targets(y), weight)
 
@@ -123,12 +123,12 @@ class LayerTargets:
         outside = f.outside_codomain(H)
         return cls(f.phi(H), arrays.namespace(H).sum(arrays.float64(outside), axis=1))
 
-    def take(self, rows: NDArray[Any]) -> LayerTargets:
+    def take(self, rows: AnyArray) -> LayerTargets:
         """Return the targets of some rows."""
         return LayerTargets(arrays.selected(self.B, rows), arrays.selected(self.clipped, rows))
 
 
-def indicator(codes: NDArray[Any], q: int) -> Array:
+def indicator(codes: AnyArray, q: int) -> Array:
     """Return E, with one row per code and a 1 in its column."""
     if not arrays.is_host(codes):
         return arrays.float64(codes[:, None] == arrays.indices(codes, q))

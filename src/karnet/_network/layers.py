@@ -24,19 +24,11 @@ from scipy.linalg import svd
 from .._arrays import linalg as algebra
 from .._arrays import namespace as arrays
 from .._arrays.threads import one_thread_if_narrow
-from .._lstsq.lapack import normal_solver
+from .._lstsq.lapack import normal_solver, significant
 from .._lstsq.solve import choose_solver
-from .._rows.memory import (
-    COPIED,
-    COPYING,
-    LOWEST,
-    Rows,
-    block_slices,
-    chunk_slices,
-    dense,
-    in_order,
-)
-from ..activations import Activation, Array, Function
+from .._rows.memory import SIZES, Rows, block_slices, chunk_slices, dense, in_order
+from .._util.types import Array
+from ..activations import Activation, Function
 
 # Relative cut-off of V^+: weights solved in an earlier sweep have low rank.
 PINV_RCOND = 1e-8
@@ -90,7 +82,7 @@ def _through_gram(V: Array) -> Function | None:
 
 def _through_svd(V: Array) -> Function:
     U, s, Qt = svd(V, full_matrices=False)
-    kept = s > PINV_RCOND * s[0]
+    kept = significant(s, PINV_RCOND)
     U, s, Qt = U[:, kept], s[kept], Qt[kept]
 
     def apply(B: Array) -> Array:
@@ -186,15 +178,15 @@ def _predictions(network: Network, X: Any, activated: bool, device: str | None) 
             Z[rows] = arrays.to_numpy(predict(arrays.upload(inputs(rows), device)))
             return
         except Exception as error:
-            if rows.stop - rows.start <= LOWEST or not arrays.is_out_of_memory(error):
+            if rows.stop - rows.start <= SIZES.shortest or not arrays.is_out_of_memory(error):
                 raise
         middle = (rows.start + rows.stop) // 2
         write_from_device(slice(rows.start, middle))
         write_from_device(slice(middle, rows.stop))
 
     if device is not None:
-        blocks = block_slices(len(Z), width, COPIED)
-        deque(in_order(write_from_device, blocks, COPYING), maxlen=0)
+        blocks = block_slices(len(Z), width, SIZES.copied)
+        deque(in_order(write_from_device, blocks, SIZES.copy_threads), maxlen=0)
         return Z
     blocks = block_slices(len(Z), width)
     parts = blocks if len(blocks) > 1 else chunk_slices(blocks[0], width)

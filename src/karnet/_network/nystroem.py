@@ -11,16 +11,18 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import blas, lapack
 
 from .._arrays import linalg as algebra
 from .._arrays import namespace as arrays
+from .._lstsq.lapack import Cholesky
+from .._lstsq.ridge_factor import left_out_errors
 from .._lstsq.statistics import Gram
 from .._rows.device import on_device
 from .._rows.memory import Rows, Table, power_of_2
 from .._rows.streamed import Joined, Raw, Sample
-from ..activations import Array, Function
+from .._util.types import Array
+from ..activations import Function
 from .infinite_width import (
     KernelMap,
     RidgeFit,
@@ -79,13 +81,10 @@ class Landmarks:
 
     def solve(self, alpha: float) -> tuple[Array, Array]:
         """Return the factor R of ``A'A + alpha = R'R`` and the coefficients of the features."""
-        AA = np.array(self.gram.AA, order="F")
-        AA[np.diag_indices(len(AA))] += alpha
-        R, info = lapack.dpotrf(AA, clean=0, overwrite_a=1)
-        # A ridge below the rounding errors of the Gram matrix gives no solution.
-        AB = self.gram.AB
-        W = lapack.dpotrs(R, AB)[0] if info == 0 else np.full_like(AB, np.inf)
-        return R, np.asarray(W)
+        factor = Cholesky.of(self.gram.AA, alpha)
+        if factor is None:  # the ridge is below the rounding errors of the Gram matrix
+            return np.eye(len(self.L)), np.full_like(self.gram.AB, np.inf)
+        return factor.R, factor.solve(self.gram.AB)
 
     def coef(self, alpha: float) -> tuple[Array, Array, Array]:
         """Return b, D, and the factor R of ``A'A + alpha``."""
@@ -116,15 +115,12 @@ class Landmarks:
         y: Array,
         weight: Array | None,
     ) -> Array:
+        assert weight is not None
         b, D, R = (arrays.like(K, each) for each in solution)
-        xp = arrays.namespace(K)
-        leverage = 1.0 / self.gram.centre.weight + arrays.row_squares(
-            algebra.over_triangle(features, R)
-        )
-        if weight is not None:
-            leverage *= xp.clip(weight, None, 1.0)
-        left = xp.clip(1.0 - leverage, LEAST_LEFT, None)
-        return y - (y - b - K @ D) / left[:, None]
+        squares = arrays.row_squares(algebra.over_triangle(features, R))
+        remaining = 1.0 - weight * (1.0 / self.gram.centre.weight + squares)
+        residual = (y - b - K @ D) * arrays.namespace(weight).sqrt(weight)[:, None]
+        return y - left_out_errors(residual, remaining, weight, LEAST_LEFT)
 
     def best_ridge(self, ridges: Array) -> float:
         """Return the ridge with the least leave-one-out error of a sample of rows.
@@ -154,7 +150,7 @@ def _mapped(kernel: KernelMap, view: Function, rows: Rows, device: str | None) -
     if device is None:
         return rows.map(lambda X: kernel(view(X)), width)
 
-    def viewed(X: Array, y: NDArray[np.float64], weight: Array | None) -> Raw:
+    def viewed(X: Array, y: Array, weight: Array | None) -> Raw:
         return view(X), y, weight
 
     step = max(len(rows) // N_SAMPLED, 1)

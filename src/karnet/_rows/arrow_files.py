@@ -17,19 +17,15 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import csv, ipc, parquet
 
+from .memory import SIZES
 from .streamed import Raw
 
 __all__ = ["Arrow", "Columns", "Csv", "FileRows", "Kind", "Parquet"]
 
 Names = Sequence[str]
 
-# Numbers that are taken from a file at a time: a core's own cache holds them while columns
-# become rows.
-BATCH_SIZE = 2**18
 # Bytes that are read of a column of a Parquet file at a time; without, it is a whole row group.
 BUFFER = 2**16
-# Bytes of CSV that are parsed at a time; no line may be longer.
-CSV_BLOCK = 2**22
 
 
 @dataclass(frozen=True)
@@ -191,7 +187,7 @@ class FileRows:
         """Yield inputs, targets and weights, or None, of a few rows after the other."""
         names = self.names
         numbers, targets = (*names, *self.columns.weights), self.columns.targets
-        n_rows = max(BATCH_SIZE // (len(numbers) + len(targets)), 1)
+        n_rows = max(SIZES.batch // (len(numbers) + len(targets)), 1)
         for path in self.paths:
             if set(self._names(path)) != set(names):
                 raise ValueError(
@@ -321,7 +317,7 @@ class Csv:
     def _open(self, path: Path, types: Mapping[str, Any], names: Names | None) -> Any:
         return csv.open_csv(
             path,
-            csv.ReadOptions(use_threads=False, block_size=CSV_BLOCK, column_names=self.header),
+            csv.ReadOptions(use_threads=False, block_size=SIZES.csv, column_names=self.header),
             csv.ParseOptions(delimiter=self.delimiter),
             csv.ConvertOptions(column_types=types, include_columns=names, strings_can_be_null=True),
         )

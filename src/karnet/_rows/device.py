@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._arrays import namespace as arrays
-from .memory import COPIED, COPYING, LOWEST, Rows, Statistic, in_order
+from .memory import SIZES, Rows, Statistic, in_order
 from .streamed import (
-    SAMPLE_SIZE,
     LocalPasses,
     Prepare,
     Raw,
@@ -60,9 +59,13 @@ class DevicePasses:
     size: int
     names: tuple[str, ...] | None = None
     n_rows: int | None = None
-    block_size: int | None = COPIED
     kept: list[Raw] = field(default_factory=list)
     retries: list[str] = field(default_factory=list)
+
+    @property
+    def block_size(self) -> int:
+        """Numbers in a block."""
+        return SIZES.copied
 
     def reduce(self, of_block: Callable[[Any, Any, Any], S], block_lengths: Iterable[int]) -> S:
         """Return what `of_block` gives for all blocks, merged, cut and joined to the lengths."""
@@ -72,7 +75,7 @@ class DevicePasses:
             try:
                 return self._pass(of_block, repeat(block_length))
             except Exception as error:
-                if not arrays.is_out_of_memory(error) or block_length <= LOWEST:
+                if not arrays.is_out_of_memory(error) or block_length <= SIZES.shortest:
                     raise
                 self.retries.append(str(error))
             self.kept.clear()
@@ -82,7 +85,7 @@ class DevicePasses:
             return merged_some(of_block(*block) for block in self.kept)
         seen: list[Raw] = []
         pieces = regrouped(self.blocks, block_lengths)
-        with closing(in_order(self._copy, pieces, COPYING)) as blocks:
+        with closing(in_order(self._copy, pieces, SIZES.copy_threads)) as blocks:
             total = merged_some(of_block(*block) for block in self._seen(blocks, seen))
         self.kept.extend(seen)
         return total
@@ -130,7 +133,7 @@ def on_device(
 
 def _sample_of(rows: Rows) -> Sample:
     step = 1
-    while len(rows) * rows.n_features > step * SAMPLE_SIZE:
+    while len(rows) * rows.n_features > step * SIZES.sample:
         step *= 2
     return Sample(rows.every(step), step)
 

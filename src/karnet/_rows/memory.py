@@ -20,6 +20,7 @@ from .._arrays.namespace import some_rows
 from .._arrays.threads import ONE_THREAD
 
 __all__ = [
+    "SIZES",
     "Change",
     "Rows",
     "Statistic",
@@ -35,18 +36,36 @@ __all__ = [
 
 Array = NDArray[np.float64]
 
-# Numbers per block: many enough for the matrix product, few enough for memory; and per chunk, few
-# enough for a core's own cache.
-BLOCK_SIZE = 2**22
-CHUNK_SIZE = 2**18
-# Numbers per block elsewhere, where starting to compute takes long; which part of the memory that
-# is free a block may be; and rows that are not halved any more if memory is short.
-DEVICE_BLOCK_SIZE = 2**30
-PART = 8
-LOWEST = 256
-# Numbers per block that is copied to a device, small enough for the first to be there soon, and
-# threads that copy: enough to be as fast as the way there.
-COPIED, COPYING = 2**27, 4
+
+@dataclass
+class BlockSizes:
+    """Sizes of the parts in which rows are read and worked on."""
+
+    # Numbers in a block in memory: enough for fast matrix products, few enough for memory.
+    block: int = 2**22
+    # Numbers in a chunk of a block: few enough for the cache of a core.
+    chunk: int = 2**18
+    # Rows of the shortest block: blocks are not halved further if the memory of a device runs out.
+    shortest: int = 256
+    # Most numbers in a block on a device, where starting a computation takes long.
+    device_block: int = 2**30
+    # Blocks of the largest size that fit in the free memory of a device together.
+    device_parts: int = 8
+    # Numbers in a block that is copied to a device: few enough for computation to start soon.
+    copied: int = 2**27
+    # Threads that copy blocks to a device: enough to use the full bandwidth of the bus.
+    copy_threads: int = 4
+    # Numbers in the sample of rows that is kept in memory.
+    sample: int = 2**22
+    # Rows of a sample at least, if there are that many.
+    sample_rows: int = 512
+    # Numbers taken from a file at a time: the cache of a core holds them while columns become rows.
+    batch: int = 2**18
+    # Bytes of CSV that are parsed at a time; no line may be longer.
+    csv: int = 2**22
+
+
+SIZES = BlockSizes()
 
 
 class Statistic(Protocol):
@@ -113,24 +132,24 @@ class Table(Protocol):
 def block_slices(n_rows: int, width: int, most: int | None = None) -> list[slice]:
     """Return slices that cut `n_rows` rows of `width` numbers into blocks of `most` numbers.
 
-    By default `most` is `BLOCK_SIZE`, and blocks are even in number and length, for threads to
+    By default `most` is `SIZES.block`, and blocks are even in number and length, for threads to
     share, unless that would make them short: a decomposition gains only from the rows that a block
     has beyond its number of columns.
     """
     size = n_rows * width
-    if size <= CHUNK_SIZE:
+    if size <= SIZES.chunk:
         return [slice(0, n_rows)]
     if most is not None:
-        return _slices(slice(0, n_rows), max(most // width, LOWEST))
-    highest = max(BLOCK_SIZE // width, 256)
+        return _slices(slice(0, n_rows), max(most // width, SIZES.shortest))
+    highest = max(SIZES.block // width, SIZES.shortest)
     n_pairs = -(-n_rows // (2 * highest))
     even = -(-n_rows // (2 * n_pairs))
-    return _slices(slice(0, n_rows), min(max(even, 2 * width, 256), highest))
+    return _slices(slice(0, n_rows), min(max(even, 2 * width, SIZES.shortest), highest))
 
 
 def chunk_slices(rows: slice, width: int) -> list[slice]:
-    """Return slices that cut rows of `width` numbers into chunks of about `CHUNK_SIZE`."""
-    return _slices(rows, max(CHUNK_SIZE // max(width, 1), 32))
+    """Return slices that cut rows of `width` numbers into chunks of about `SIZES.chunk`."""
+    return _slices(rows, max(SIZES.chunk // max(width, 1), 32))
 
 
 def _slices(rows: slice, step: int) -> list[slice]:
@@ -225,8 +244,8 @@ class Rows:
     def block_size(self) -> int:
         """Numbers per block."""
         if self._here:
-            return BLOCK_SIZE
-        return min(DEVICE_BLOCK_SIZE, arrays.free_numbers(self.X) // PART)
+            return SIZES.block
+        return min(SIZES.device_block, arrays.free_numbers(self.X) // SIZES.device_parts)
 
     def _blocks(self) -> list[slice]:
         most = None if self._here else self.block_size
@@ -262,7 +281,7 @@ class Rows:
     def map(self, change: Change, width: int, counters: Counters | None = None) -> Rows:
         """Return these rows with inputs as they come out of `change`; of few rows, at once."""
         lazy = replace(self, change=change, width=width, counters=counters)
-        few = BLOCK_SIZE if self._here else arrays.free_numbers(self.X) // 4
+        few = SIZES.block if self._here else arrays.free_numbers(self.X) // 4
         return lazy.gathered() if len(self) * max(width, self.X.shape[1]) <= few else lazy
 
     def gathered(self) -> Rows:
@@ -286,7 +305,7 @@ class Rows:
 
         A statistic must not hold on to what it is given: the next block comes in the same place.
         """
-        if len(self) * max(self.width, self.X.shape[1]) <= CHUNK_SIZE:
+        if len(self) * max(self.width, self.X.shape[1]) <= SIZES.chunk:
             return statistic(*self._read(slice(0, len(self)), None))
         if not self._here:  # threads would only wait for each other
             return merged(self._of_device_block(statistic, rows) for rows in self._blocks())
@@ -317,7 +336,7 @@ class Rows:
         try:
             return statistic(*self._read(rows, None))
         except Exception as error:
-            if rows.stop - rows.start <= LOWEST or not arrays.is_out_of_memory(error):
+            if rows.stop - rows.start <= SIZES.shortest or not arrays.is_out_of_memory(error):
                 raise
         middle = (rows.start + rows.stop) // 2
         halves = slice(rows.start, middle), slice(middle, rows.stop)

@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 
 from .._arrays import namespace as arrays
 from .memory import (
-    BLOCK_SIZE,
-    COPIED,
+    SIZES,
     Change,
     Counters,
     Rows,
@@ -51,9 +50,6 @@ S = TypeVar("S", bound=Statistic)
 # Inputs, targets and weights of some rows as they were read, and as the learner takes them.
 Raw = tuple[Any, Any, Any]
 Prepare = Callable[[Any, Any, Any], tuple[Any, NDArray[Any], Array | None]]
-
-# Numbers in a sample, and rows it has at least if there are as many.
-SAMPLE_SIZE, SAMPLE_ROWS = 2**22, 512
 
 
 class Passes(Protocol):
@@ -202,7 +198,7 @@ class Sample:
         return Sample(self.rows.every(factor), factor * self.step)
 
     def _thinned(self, n_rows: int = 0) -> Sample:
-        most = max(SAMPLE_SIZE // max(self.rows.n_features, 1), SAMPLE_ROWS)
+        most = max(SIZES.sample // max(self.rows.n_features, 1), SIZES.sample_rows)
         step = self.step
         while max(len(self.rows) * self.step, n_rows) > most * step:
             step *= 2
@@ -272,7 +268,7 @@ class Streamed:
     def map(self, change: Change, width: int, counters: Counters | None = None) -> Streamed | Rows:
         """Return these rows with inputs as they come out of `change`; of few rows, at once."""
         lazy = replace(self, change=change, width=width, counters=counters)
-        few = len(self) * max(width, self.n_features) <= BLOCK_SIZE
+        few = len(self) * max(width, self.n_features) <= SIZES.block
         return lazy.gathered() if few else lazy
 
     def gathered(self) -> Rows:
@@ -358,7 +354,7 @@ def _of_block(
     rows = rows_of(*prepare(*raw), counters=counters if watched else None)
     if not len(rows):
         return _Part(None, 0, [])
-    most = BLOCK_SIZE if arrays.is_host(rows.X) else 2 * COPIED
+    most = SIZES.block if arrays.is_host(rows.X) else 2 * SIZES.copied
     if len(rows) * max(rows.width, rows.n_features) > most:
         found = rows.reduce(statistic, small_chunks)
     else:
