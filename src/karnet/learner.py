@@ -267,18 +267,9 @@ def learn_in_dual(table: Table, plan: Plan, Y: Array | None = None) -> Learned:
 
 @dataclass(frozen=True)
 class Round:
-    """A network, and the input metric with which its hidden weights were drawn.
+    """A network, and the metric with which its hidden weights were drawn, scaled to trace d.
 
-    Attributes
-    ----------
-    network : Network
-        The network.
-    reports : list of Report
-        One per layer.
-    metric : array of shape (d, d)
-        M, scaled to trace d; the identity for weights without a metric.
-    error : float
-        The exact leave-one-out squared error of the output layer before its activation.
+    `error` is the exact leave-one-out squared error of the output layer before its activation.
     """
 
     network: Network

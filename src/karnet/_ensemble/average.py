@@ -40,25 +40,6 @@ SIZES = SearchSizes()
 
 
 @dataclass(frozen=True)
-class Limits:
-    """Limits on the size and the time of a fit.
-
-    Attributes
-    ----------
-    n_members : int
-        Largest number of members in the average.
-    width : int
-        Largest number of rows for infinitely wide layers; the number of units for longer tables.
-    seconds : float
-        Time limit of the fit.
-    """
-
-    n_members: int
-    width: int
-    seconds: float = np.inf
-
-
-@dataclass(frozen=True)
 class Average:
     """Members, their mean left-out predictions, and all candidates of the search.
 
@@ -103,8 +84,11 @@ def fit_average(
     X: Array,
     targets: RidgeTargets,
     strata: Indices,
-    limits: Limits,
     rng: np.random.RandomState,
+    *,
+    n_members: int,
+    width: int,
+    seconds: float = np.inf,
     device: str | None = None,
 ) -> Average:
     """Search for members, and fit the best of them to all rows.
@@ -117,19 +101,19 @@ def fit_average(
         Their targets, and the rule that judges members.
     strata : ndarray of int of shape (m,)
         Groups of rows with equal shares in samples and folds.
-    limits : Limits
-        Limits on size and time.
     rng : RandomState
         Draws samples and folds.
+    n_members : int
+        Largest number of members in the average.
+    width : int
+        Largest number of rows for infinitely wide layers; the number of units for longer tables.
+    seconds : float
+        Time limit of the fit.
     device : str, optional
         The device on which layers of finite width are fitted.
-
-    Returns
-    -------
-    Average
     """
-    budget = Budget(limits.seconds, perf_counter())
-    n_rows = budget.rows_to_search(min(SIZES.rows, limits.width))
+    budget = Budget(seconds, perf_counter())
+    n_rows = budget.rows_to_search(min(SIZES.rows, width))
     shaping = _sample(strata, max(n_rows, min(len(X) // 3, SIZES.shaping * n_rows)), rng)
     rows = shaping[_sample(strata[shaping], n_rows, rng)]
     whole = len(rows) == len(X)
@@ -139,10 +123,10 @@ def fit_average(
     good = [member for member in tried if member.error <= (1.0 + SIZES.margin) * tried[0].error]
     honest = np.ones(len(X), dtype=bool)
     if whole:
-        members = good[: limits.n_members]
+        members = good[:n_members]
     else:
-        few = _of_each_kernel(good)[: min(SIZES.n_members_of_long_tables, limits.n_members)]
-        h = budget.units(X.shape, limits.width, len(few))
+        few = _of_each_kernel(good)[: min(SIZES.n_members_of_long_tables, n_members)]
+        h = budget.units(X.shape, width, len(few))
         if len(X) <= h:
             folds = targets.splits or _folds(strata, SIZES.n_folds, rng)
             members = [Search(X, targets, folds).like(member) for member in few]
@@ -229,15 +213,7 @@ FEWEST = 20
 
 @dataclass(frozen=True)
 class Budget:
-    """A time limit, and the sizes that it allows.
-
-    Attributes
-    ----------
-    seconds : float
-        The time limit from `start`; infinite if there is none.
-    start : float
-        The start, as given by `perf_counter`.
-    """
+    """A time limit in seconds, possibly infinite, from a start, and the sizes that it allows."""
 
     seconds: float
     start: float

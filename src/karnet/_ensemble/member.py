@@ -135,18 +135,12 @@ def fit_all(shape: Shape, view: View, A: Array, G: Array, targets: RidgeTargets)
 
     Parameters
     ----------
-    shape, view
-        The hyper-parameters, and the view of the inputs.
+    shape, view, targets
+        The hyper-parameters, the view of the inputs, and the targets.
     A : ndarray of shape (m, p)
         The rows as the view shows them.
     G : ndarray of shape (m, m)
         Their distances or products, given by the kernel's `geometry`.
-    targets : RidgeTargets
-        The targets.
-
-    Returns
-    -------
-    Member
     """
     K, kernel = _kernel_matrix(shape, A, G, targets.weight)
     return Member(shape, *fit_kernel(K, kernel, targets, view))

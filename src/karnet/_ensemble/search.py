@@ -166,10 +166,6 @@ def refitted(member: Member, A: Array, targets: RidgeTargets) -> list[Member]:
         The rows as its view shows them before it is stretched.
     targets : RidgeTargets
         The targets of these rows.
-
-    Returns
-    -------
-    list of Member
     """
     if member.before is None:
         return [solved(member.shape, member.view, A, targets, member.alpha_)]

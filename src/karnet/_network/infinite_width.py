@@ -138,20 +138,10 @@ class RidgeTargets:
 
 
 class RidgeFit(NamedTuple):
-    """A kernel network whose ridge has the smallest left-out error.
+    """A kernel network whose ridge alpha has the smallest left-out error.
 
-    Attributes
-    ----------
-    network : Network
-        The network.
-    alpha : float
-        The ridge.
-    error : float
-        The squared error of `left_out`.
-    left_out : ndarray of shape (m, q)
-        For each row the prediction of a fit without the row; NaN for rows in no split.
-    path : RidgePath or None
-        All ridge solutions, if all rows are centres.
+    `left_out` holds the prediction for each row of a fit without it (NaN for rows in no split),
+    `error` its squared error, and `path` all ridge solutions if all rows are centres.
     """
 
     network: Network
@@ -176,10 +166,6 @@ def fit_kernel(
         The targets.
     view : callable, optional
         The view of the inputs that shows the centres.
-
-    Returns
-    -------
-    RidgeFit
     """
     path = RidgePath.of_kernel(K, targets.Y, targets.weight)
     eigenvalues = path.eigenvalues if len(path.eigenvalues) else np.ones(1)

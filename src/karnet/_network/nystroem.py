@@ -79,16 +79,13 @@ class Landmarks:
         AB = blas.dtrsm(1.0, L, gram.AB, trans_a=1)
         return cls(mapped, replace(gram, AA=AA, AB=AB), L)
 
-    def solve(self, alpha: float) -> tuple[Array, Array]:
-        """Return the factor R of ``A'A + alpha = R'R`` and the coefficients of the features."""
+    def coef(self, alpha: float) -> tuple[Array, Array, Array]:
+        """Return b, D, and the Cholesky factor R of ``A'A + alpha = R'R``."""
         factor = Cholesky.of(self.gram.AA, alpha)
         if factor is None:  # the ridge is below the rounding errors of the Gram matrix
-            return np.eye(len(self.L)), np.full_like(self.gram.AB, np.inf)
-        return factor.R, factor.solve(self.gram.AB)
-
-    def coef(self, alpha: float) -> tuple[Array, Array, Array]:
-        """Return b, D, and the factor R of ``A'A + alpha``."""
-        R, W = self.solve(alpha)
+            R, W = np.eye(len(self.L)), np.full_like(self.gram.AB, np.inf)
+        else:
+            R, W = factor.R, factor.solve(self.gram.AB)
         D = blas.dtrsm(1.0, self.L, W)
         return self.gram.centre.B - self.gram.centre.A @ D, D, R
 
