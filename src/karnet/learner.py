@@ -25,20 +25,7 @@ from ._util.types import Array
 from .activations import Activation, Function
 from .loo import RidgePath
 
-__all__ = [
-    "LayerProblem",
-    "Plan",
-    "Report",
-    "Round",
-    "cut_off",
-    "indicator",
-    "learn",
-    "learn_by_metric",
-    "learn_in_dual",
-    "n_inputs",
-    "output_problem",
-    "seen_by_output",
-]
+__all__ = ["LayerProblem", "Plan", "Report", "indicator", "learn"]
 
 # Relative cut-off for the output of a pulled-back layer, which is numerically singular: its
 # pre-activation has rank q for q classes, and hardly more for q outputs. With a cut-off at machine
@@ -158,31 +145,23 @@ def learn(rows: Table, plan: Plan, drawn: Sequence[Layer], Y: Array | None = Non
     if plan.hidden == "random":
         last, reports = _learn_layer(rows, plan, drawn, (), Y)
         return Network((*drawn, last), plan.direct_links, plan.input_map), reports
-    best, best_reports = network, reports = _learn_all(rows, plan, drawn, Y)
-    for _ in range(plan.n_sweeps - 1):
-        # Weights of direct links are not pulled back through: no hidden layer feeds them.
-        drawn = [
-            replace(new, V=new.V[: len(old.V)])
-            for new, old in zip(network.layers[1:], drawn, strict=True)
-        ]
-        network, reports = _learn_all(rows, plan, drawn, Y)
-        if _output_residual(reports) < _output_residual(best_reports) - PROGRESS:
-            best, best_reports = network, reports
-    return best, best_reports
-
-
-def _output_residual(reports: list[Report]) -> float:
-    return reports[-1].residual or 0.0
-
-
-def _learn_all(rows: Table, plan: Plan, drawn: Sequence[Layer], Y: Array | None) -> Learned:
-    layers: list[Layer] = []
-    reports: list[Report] = []
-    for k in range(len(plan.activations)):
-        layer, new_reports = _learn_layer(rows, plan, layers, drawn[k:], Y)
-        layers.append(layer)
-        reports += new_reports
-    return Network(tuple(layers), plan.direct_links, plan.input_map), reports
+    best, least, layers = None, np.inf, list[Layer]()
+    for sweep in range(plan.n_sweeps):
+        if sweep:  # weights of direct links are not pulled back through: no hidden layer feeds them
+            drawn = [
+                replace(new, V=new.V[: len(old.V)])
+                for new, old in zip(layers[1:], drawn, strict=True)
+            ]
+        layers, reports = [], []
+        for k in range(len(plan.activations)):
+            layer, report = _learn_layer(rows, plan, layers, drawn[k:], Y)
+            layers.append(layer)
+            reports += report
+        residual = reports[-1].residual or 0.0
+        if best is None or residual < least - PROGRESS:
+            best, least = (layers, reports), residual
+    assert best is not None
+    return Network(tuple(best[0]), plan.direct_links, plan.input_map), best[1]
 
 
 def _learn_layer(

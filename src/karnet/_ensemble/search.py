@@ -16,7 +16,7 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from .._network.infinite_width import RidgeTargets, SplitMean, left_out_error
+from .._network.infinite_width import RidgeTargets, left_out_error, split_mean
 from .._network.input_metric import kernel_metric, metric_root
 from .._network.layers import scores
 from .._rows.memory import in_order
@@ -106,22 +106,20 @@ class Search:
         rounds = [plain]
         for of_round in scales:
             rounds.append(self._stretched(rounds[-1], of_round))
-        mean = SplitMean((len(rounds), *self.targets.Y.shape))
 
         def of_fold(fold: Indices) -> tuple[Indices, Array]:
             kept = np.setdiff1d(np.arange(len(self.X)), fold)
             members = refitted(rounds[-1], plain.X_fit_[kept], self.targets.of(kept))
             return fold, np.array([scores(each.network, self.X[fold]) for each in members])
 
+        Y, weight = self.targets.Y, self.targets.weight
         with closing(in_order(of_fold, list(self.folds))) as folds:
-            for fold, predictions in folds:
-                mean.add(fold, predictions)
-        weight = self.targets.weight
-        errors = [left_out_error(self.targets.Y, each, weight) for each in mean.value]
+            left_out = split_mean((len(rounds), *Y.shape), folds)
+        errors = [left_out_error(Y, each, weight) for each in left_out]
         scale = plain.error / (errors[0] or 1.0)
         return [
-            replace(member, error=scale * error, left_out=left_out)
-            for member, error, left_out in zip(rounds, errors, mean.value, strict=True)
+            replace(member, error=scale * error, left_out=predictions)
+            for member, error, predictions in zip(rounds, errors, left_out, strict=True)
         ][1:]
 
     def like(self, member: Member) -> Member:

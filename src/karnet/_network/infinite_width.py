@@ -8,7 +8,7 @@ layer above a kernel map.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -170,7 +170,11 @@ def fit_kernel(
     path = RidgePath.of_kernel(K, targets.Y, targets.weight)
     eigenvalues = path.eigenvalues if len(path.eigenvalues) else np.ones(1)
     alphas = np.maximum(targets.ridges * eigenvalues.mean(), LEAST_RIDGE * eigenvalues.max())
-    candidates = list(_left_out(path, alphas, targets.splits))
+    if targets.splits is None:
+        candidates = list(path.loo_path(alphas))
+    else:
+        folds = zip(targets.splits, path.kfold_path(alphas, targets.splits), strict=True)
+        candidates = list(split_mean((len(alphas), *path.B.shape), folds))
     errors = [left_out_error(targets.Y, each, targets.weight) for each in candidates]
     best = last_of_least(errors)
     alpha = float(alphas[best])
@@ -179,32 +183,14 @@ def fit_kernel(
     return RidgeFit(network, alpha, errors[best], candidates[best], path)
 
 
-def _left_out(path: RidgePath, alphas: Array, splits: Splits) -> Iterator[Array]:
-    """Yield the left-out predictions of each ridge."""
-    if splits is None:
-        return path.loo_path(alphas)
-    mean = SplitMean((len(alphas), *path.B.shape))
-    for rows, predictions in zip(splits, path.kfold_path(alphas, splits), strict=True):
-        mean.add(rows, predictions)
-    return iter(mean.value)
-
-
-class SplitMean:
-    """The mean of the predictions of several splits for each row; NaN for rows in no split."""
-
-    def __init__(self, shape: tuple[int, ...]) -> None:
-        self._total, self._count = np.zeros(shape), np.zeros(shape[-2])
-
-    def add(self, rows: Indices, predictions: Array) -> None:
-        """Add the predictions for some rows."""
-        self._total[..., rows, :] += predictions
-        self._count[rows] += 1.0
-
-    @property
-    def value(self) -> Array:
-        """The mean."""
-        with np.errstate(invalid="ignore"):
-            return self._total / self._count[:, None]
+def split_mean(shape: tuple[int, ...], splits: Iterable[tuple[Indices, Array]]) -> Array:
+    """Return the mean over splits of their predictions for each row; NaN for rows in no split."""
+    total, count = np.zeros(shape), np.zeros(shape[-2])
+    for rows, predictions in splits:
+        total[..., rows, :] += predictions
+        count[rows] += 1.0
+    with np.errstate(invalid="ignore"):
+        return np.asarray(total / count[:, None])
 
 
 def left_out_error(Y: Array, left_out: Array, weight: Array) -> float:

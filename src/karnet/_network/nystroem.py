@@ -21,17 +21,16 @@ from .._lstsq.statistics import Gram
 from .._rows.device import on_device
 from .._rows.memory import Rows, Table, power_of_2
 from .._rows.streamed import Joined, Raw, Sample
-from .._util.types import Array
+from .._util.types import Array, Indices
 from ..activations import Function
 from .infinite_width import (
     KernelMap,
     RidgeFit,
     RidgeTargets,
-    SplitMean,
-    Splits,
     kernel_network,
     last_of_least,
     left_out_error,
+    split_mean,
 )
 from .layers import scores
 
@@ -166,33 +165,39 @@ def fit_nystroem(
 ) -> RidgeFit:
     """Fit a kernel network with given centres to all rows, in blocks.
 
+    The selected ridge has the least error of a sample of rows, or of the splits.
+
     Parameters
     ----------
-    kernel : KernelMap
-        The kernel and its centres, as the view shows them.
-    view : callable
-        The view of the inputs.
+    kernel, view
+        The kernel and its centres, and the view of the inputs that shows them.
     X : ndarray of shape (m, d)
         The inputs.
     targets : RidgeTargets
-        The targets; its candidate ridges are not used.
+        The targets; its own ridges are not used.
     device : str, optional
         The device on which the sums over rows are formed.
     ridges : ndarray
         The candidate ridges, in geometric progression.
-
-    Returns
-    -------
-    RidgeFit
-        Its ridge has the least error of a sample of rows, or of the splits.
     """
     rows = Rows(X, targets.Y, targets.weight)
     layer = Landmarks.of(kernel, view, rows, device)
+
+    def of_fold(fold: Indices) -> tuple[Indices, Array]:
+        kept = np.setdiff1d(np.arange(len(X)), fold)
+        some = Rows(X[kept], targets.Y[kept], targets.weight[kept])
+        without = Landmarks.of(kernel, view, some, device)
+        b, D, _ = zip(*(without.coef(alpha) for alpha in ridges), strict=True)
+        # One network with the outputs of all ridges.
+        network = kernel_network(np.hstack(D), np.hstack(b), kernel, view)
+        predictions = scores(network, X[fold], device).reshape(len(fold), len(ridges), -1)
+        return fold, np.moveaxis(predictions, 1, 0)
+
     if targets.splits is None:
         alpha = layer.best_ridge(ridges)
         left_out = layer.left_out(alpha)
     else:
-        folds = _kfold(kernel, view, rows, ridges, targets.splits, device)
+        folds = split_mean((len(ridges), *rows.y.shape), map(of_fold, targets.splits))
         best = last_of_least([_error(rows, each) for each in folds])
         alpha, left_out = float(ridges[best]), folds[best]
     b, D, _ = layer.coef(alpha)
@@ -203,27 +208,3 @@ def fit_nystroem(
 def _error(rows: Rows, left_out: Array) -> float:
     assert rows.weight is not None
     return left_out_error(arrays.to_numpy(rows.y), left_out, arrays.to_numpy(rows.weight))
-
-
-def _kfold(
-    kernel: KernelMap,
-    view: Function,
-    rows: Rows,
-    alphas: Array,
-    splits: Splits,
-    device: str | None,
-) -> Array:
-    """Return the left-out predictions of all ridges, ridges x rows x outputs."""
-    assert splits is not None
-    assert rows.weight is not None
-    mean = SplitMean((len(alphas), *rows.y.shape))
-    for split in splits:
-        kept = np.setdiff1d(np.arange(len(rows)), split)
-        some = Rows(rows.X[kept], rows.y[kept], rows.weight[kept])
-        layer = Landmarks.of(kernel, view, some, device)
-        b, D, _ = zip(*(layer.coef(alpha) for alpha in alphas), strict=True)
-        # One network with the outputs of all ridges.
-        network = kernel_network(np.hstack(D), np.hstack(b), kernel, view)
-        predictions = scores(network, rows.X[split], device).reshape(len(split), len(alphas), -1)
-        mean.add(split, np.moveaxis(predictions, 1, 0))
-    return mean.value
