@@ -36,7 +36,7 @@ class SearchSizes:
     importance_rows: int = 300
 
 
-SIZES = SearchSizes()
+SEARCH_SIZES = SearchSizes()
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Average:
 
     def importances(self, X: Array, weight: Array) -> Array:
         """Return the mean over members of the diagonal of the input metric, summing to one."""
-        step, d = max(len(X) // SIZES.importance_rows, 1), X.shape[1]
+        step, d = max(len(X) // SEARCH_SIZES.importance_rows, 1), X.shape[1]
         total = np.zeros(d)
         for member in self.members:
             squares = _squared_slopes(member, X[::step], weight[::step])
@@ -113,22 +113,24 @@ def fit_average(
         The device on which layers of finite width are fitted.
     """
     budget = Budget(seconds, perf_counter())
-    n_rows = budget.rows_to_search(min(SIZES.rows, width))
-    shaping = _sample(strata, max(n_rows, min(len(X) // 3, SIZES.shaping * n_rows)), rng)
+    n_rows = budget.rows_to_search(min(SEARCH_SIZES.rows, width))
+    shaping = _sample(strata, max(n_rows, min(len(X) // 3, SEARCH_SIZES.shaping * n_rows)), rng)
     rows = shaping[_sample(strata[shaping], n_rows, rng)]
     whole = len(rows) == len(X)
     seen = targets if whole else targets.of(rows)
-    folds = seen.splits or _folds(strata[rows], SIZES.n_folds, rng)
+    folds = seen.splits or _folds(strata[rows], SEARCH_SIZES.n_folds, rng)
     tried = _searched(Search(X[rows], seen, folds).members(), budget, whole)
-    good = [member for member in tried if member.error <= (1.0 + SIZES.margin) * tried[0].error]
+    good = [
+        member for member in tried if member.error <= (1.0 + SEARCH_SIZES.margin) * tried[0].error
+    ]
     honest = np.ones(len(X), dtype=bool)
     if whole:
         members = good[:n_members]
     else:
-        few = _of_each_kernel(good)[: min(SIZES.n_members_of_long_tables, n_members)]
+        few = _of_each_kernel(good)[: min(SEARCH_SIZES.n_members_of_long_tables, n_members)]
         h = budget.units(X.shape, width, len(few))
         if len(X) <= h:
-            folds = targets.splits or _folds(strata, SIZES.n_folds, rng)
+            folds = targets.splits or _folds(strata, SEARCH_SIZES.n_folds, rng)
             members = [Search(X, targets, folds).like(member) for member in few]
         else:
             honest[shaping] = False

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 from scipy.special import ndtri
 
+from .._lstsq.lapack import exact_scale
 from .._util.types import Array, Indices
 
 # Smallest number of distinct values of a categorical column.
@@ -56,7 +57,7 @@ class Standard:
         share = weight / weight.sum()
         low, high = _edges(X, share)
         # Dividing by a power of 2 is exact, and squares of the quotients do not overflow.
-        unit = _powers_of_2(np.maximum(np.abs(low), np.abs(high)))
+        unit = exact_scale(np.maximum(np.abs(low), np.abs(high)))
         Z = np.clip(X, low, high) / unit
         mean = share @ Z
         mean += share @ (Z - mean)
@@ -71,10 +72,6 @@ class Standard:
         Z -= self.mean
         Z /= self.scale
         return Z
-
-
-def _powers_of_2(sizes: Array) -> Array:
-    return np.asarray(np.ldexp(1.0, np.clip(np.frexp(sizes)[1] - 1, -1022, 1023)))
 
 
 def _edges(X: Array, share: Array) -> tuple[Array, Array]:
