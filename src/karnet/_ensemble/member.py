@@ -70,8 +70,8 @@ class Member:
     @property
     def view(self) -> View:
         """The view of the inputs."""
-        view: View = self.network.view  # type: ignore[assignment]
-        return view
+        assert isinstance(self.network.view, View)
+        return self.network.view
 
     @property
     def kernel_map(self) -> KernelMap:

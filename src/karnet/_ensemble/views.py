@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
 
 import numpy as np
 from scipy.special import ndtri
@@ -26,19 +25,6 @@ TAIL = 5.0
 QUARTILES = np.array([0.25, 0.75]) - 1e-9
 # Largest number of nodes for the interpolation of the ranks of a column.
 MOST_NODES = 1000
-
-
-class View(Protocol):
-    """A map from rows of a table to rows with columns of about unit variance."""
-
-    @property
-    def features(self) -> Indices:
-        """For each column of the view, the index of its feature."""
-        ...
-
-    def __call__(self, X: Array) -> Array:
-        """Return the view of the rows."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -177,7 +163,10 @@ def stretch(A: Array, root: Array) -> Array:
     return np.asarray(A * root if root.ndim == 1 else A @ root)
 
 
-VIEWS: dict[str, Callable[[Array, Array], Any]] = {
+# A map from rows of a table to rows with columns of about unit variance; `features` holds the index
+# of the feature of each column.
+View = Standard | Ranks | Indicators | Stretched
+VIEWS: dict[str, Callable[[Array, Array], View]] = {
     "standard": Standard.of,
     "ranks": Ranks.of,
     "indicators": Indicators.of,
