@@ -16,10 +16,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from karnet import KARClassifier, KARRegressor
+from karnet._network.infinite_width import KernelMap, kernel_network
 from karnet._network.input_metric import input_metric, sensitivities
 from karnet._network.layers import Layer, Network, scores
 from karnet._rows.memory import Rows
 from karnet.activations import ACTIVATIONS, Activation
+from karnet.kernels import KERNELS
 from karnet.learner import Plan, Round, learn_by_metric, metric_rounds
 from tests.paper.iris import IRIS_X, IRIS_Y, assert_same_network
 
@@ -60,6 +62,19 @@ def test_sensitivities_are_the_slopes_of_the_scores(name, widths, direct_links):
         np.testing.assert_allclose(found[:, j], slope, atol=1e-6)
     M = np.einsum("ijo,iko->jk", found, found)
     np.testing.assert_allclose(input_metric(net, Rows(X, np.zeros(7))), M / 7)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("direct_links", [False, True])
+def test_sensitivities_of_kernel_networks_are_the_slopes_of_the_scores(kernel, direct_links):
+    rng = np.random.default_rng(0)
+    kernel_map = KernelMap(kernel, 1.5, 2, direct_links, Z=rng.standard_normal((9, 3)))
+    net = kernel_network(rng.standard_normal((9, 2)), np.zeros(2), kernel_map, None)
+    X, step = rng.standard_normal((7, 3)), 1e-6
+    found = np.stack(list(sensitivities(net, X)), axis=2)
+    for j, unit in enumerate(step * np.eye(3)):
+        slope = (scores(net, X + unit) - scores(net, X - unit)) / (2.0 * step)
+        np.testing.assert_allclose(found[:, j], slope, atol=1e-5)
 
 
 def test_the_metric_finds_the_features_that_matter():
