@@ -36,19 +36,9 @@ MOST_PRODUCTS = 30_000_000
 
 
 def input_metric(network: Network, rows: Table) -> Array:
-    """Return M, the weighted mean outer product of the input sensitivities.
+    """Return M, the weighted mean outer product of the input sensitivities: d x d.
 
-    Parameters
-    ----------
-    network : Network
-        The network.
-    rows : Table
-        The rows, as the view of the network shows them.
-
-    Returns
-    -------
-    ndarray of shape (d, d)
-        Not finite if squares of sensitivities overflow.
+    The rows are as the view of the network shows them. M is not finite if squares overflow.
     """
 
     def of_block(X: Array, _: AnyArray, weight: Array | None) -> Sum:
