@@ -170,13 +170,32 @@ def apart(d, m=2**16, h=1500):
             yield f"distances {m} x {h}, {d} columns, p={p}: {name}", took, None
 
 
+def log_odds(m):
+    """Yield the time of the logit activation, and of a fit with it, as one kernel and as six."""
+    X, y = table(m)
+    H_in = X @ torch.randn(D, H, dtype=torch.float64, device="cuda")
+    product = timed(lambda: H_in.T @ H_in)
+    for name, kernel in (("one kernel", arrays._log_odds_kernel), ("six", lambda _: None)):
+        with (
+            patch.object(arrays, "_log_odds_kernel", kernel),
+            sklearn.config_context(array_api_dispatch=True),
+        ):
+            activation = timed(lambda: arrays.log_odds(H_in, 1e-300))
+            fit = timed(lambda: net("logit").fit(X, y))
+        yield f"logit, {name}: activation / H.T @ H", activation / product, None
+        yield f"logit, {name}: fit / H.T @ H", fit / product, None
+
+
 def main():
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a tenth of the rows")
     parser.add_argument("--csv", help="write the table to this file")
     parser.add_argument(
-        "--only", nargs="*", default=["card", "host", "stream"], help="card, host, stream or cv"
+        "--only",
+        nargs="*",
+        default=["card", "host", "stream"],
+        help="card, host, stream, cv or log-odds",
     )
     parser.add_argument("--stream-rows", type=float, default=1e8)
     arguments = parser.parse_args()
@@ -186,6 +205,7 @@ def main():
         "card": lambda: (r for f in ("logit", "tanh", "relu") for r in on_the_card(m, f)),
         "host": lambda: (r for f in ("logit", "relu") for r in from_the_host(m, f)),
         "cv": lambda: (r for f in (settled(m), apart(20), apart(64), apart(256)) for r in f),
+        "log-odds": lambda: log_odds(m),
         "stream": lambda: streamed(int(arguments.stream_rows), 50, "tanh"),
     }
     for name in arguments.only:

@@ -154,7 +154,7 @@ def test_a_large_file_is_learned_block_by_block(here, capsys, monkeypatch):
     about = strict(capsys.readouterr().out)
     assert about["judged_by"] == "60 rows left out"
     assert about["rows"] == 600
-    assert "60 rows held out" in (here / "t.html").read_text()
+    assert "60 held-out rows" in (here / "t.html").read_text()
     main(["predict", "t.karnet", "t.parquet", "-q"])
     assert len(capsys.readouterr().out.splitlines()) == 601
     assert code_of(["fit", "t.parquet", "-t", "target", "--max-rows", "5", "--paper"]) == 2
@@ -233,7 +233,7 @@ def test_what_can_be_made_sense_of_is_said_in_one_line(content, note, here, caps
     ("arguments", "message"),
     [
         (["predict", "none.karnet", "t.csv"], "there is no file none.karnet"),
-        (["predict", "t.csv", "t.csv"], "it is no model file of karnet"),
+        (["predict", "t.csv", "t.csv"], "it is not a model file of karnet"),
         (["predict", "MODEL", "none.csv"], "there is no file none.csv"),
         (["predict", "MODEL", "t.csv"], "t.csv lacks the columns 'size', 'kind', 'day'"),
         (["predict", "MODEL", "t.csv", "-o", "no/p.csv"], "the folder no of p.csv does not exist"),

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from .._util.extras import require
 
-require("karnet.tables", "table", "pandas", "pyarrow", "skrub")
+# The optional libraries that tables need.
+PACKAGES = ("pandas", "pyarrow", "skrub")
+require("karnet.tables", "table", *PACKAGES)
 
 from ._about import importances_of, kinds_of  # noqa: E402
 from ._large import fit_large, is_large  # noqa: E402
