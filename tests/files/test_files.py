@@ -332,7 +332,7 @@ def test_the_list_is_for_the_skrub_of_the_extra():
 
 def test_tags_are_of_one_class_each_and_cover_the_first_format():
     assert len({resolved(path) for path in TAGS.values()}) == len(TAGS)
-    assert {tag for tags in FORMAT_1.values() for tag in tags} <= set(TAGS)
+    assert {tag for tags in FORMAT_1.values() for tag in tags.split()} <= set(TAGS)
 
 
 def test_a_file_names_no_module_of_karnet_but_that_of_the_tags(tmp_path):
