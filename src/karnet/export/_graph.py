@@ -42,10 +42,6 @@ class Graph:
 
         return self.op("Cast", x, to=getattr(TensorProto, kind))
 
-    def largest(self, x: str) -> str:
-        """Return the column of the largest value of each row."""
-        return self.op("ArgMax", x, axis=1, keepdims=0)
-
     def constant(self, value: float | NDArray[Any]) -> str:
         """Add a constant and return its name; floating-point numbers are stored as doubles."""
         from onnx import numpy_helper
@@ -71,12 +67,18 @@ class Graph:
         returns the next state, and the result is the last one; without a state, it returns a row of
         the result. States are matrices.
         """
+        from onnx import TensorProto, helper
+
         step = _Step()
         inner = Graph(self._scope, step, self.single)
         states = [] if state is None else [state]
         inputs = {inner.name("state"): 2 for _ in states} | {inner.name("row"): 1 for _ in rows}
         result = body(inner, *inputs)
-        loop = step.graph(inputs, {result: 2 if states else 1})
+        given, returned = (
+            [helper.make_tensor_value_info(k, TensorProto.DOUBLE, [None] * n) for k, n in each]
+            for each in (inputs.items(), [(result, 2 if states else 1)])
+        )
+        loop = helper.make_graph(step.nodes, "step", given, returned, step.constants)
         return self.op("Scan", *states, *rows, body=loop, num_scan_inputs=len(rows))
 
 
@@ -84,26 +86,13 @@ class _Step:
     """The container of one step of a loop, a graph of its own."""
 
     def __init__(self) -> None:
-        self._nodes: list[Any] = []
-        self._constants: list[Any] = []
+        self.nodes: list[Any] = []
+        self.constants: list[Any] = []
 
     def add_node(self, kind: str, inputs: list[str], outputs: list[str], **attributes: Any) -> None:
         from onnx import helper
 
-        self._nodes.append(helper.make_node(kind, inputs, outputs, **attributes))
+        self.nodes.append(helper.make_node(kind, inputs, outputs, **attributes))
 
     def add_initializer(self, name: str, kind: None, shape: None, tensor: Any) -> None:
-        self._constants.append(tensor)
-
-    def graph(self, inputs: dict[str, int], outputs: dict[str, int]) -> Any:
-        """Return the graph of doubles, with the number of dimensions of each input and output."""
-        from onnx import TensorProto, helper
-
-        given, returned = (
-            [
-                helper.make_tensor_value_info(name, TensorProto.DOUBLE, [None] * n)
-                for name, n in names.items()
-            ]
-            for names in (inputs, outputs)
-        )
-        return helper.make_graph(self._nodes, "step", given, returned, self._constants)
+        self.constants.append(tensor)
