@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 from html import escape
+from itertools import pairwise
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -157,7 +158,7 @@ def picture() -> str:
         for k, place in enumerate(chain[1:-1], start=1):
             rows[depth[chain[0]] - k].append(place)
             links[place] = []
-        for one, other in zip(chain, chain[1:], strict=False):
+        for one, other in pairwise(chain):
             links[one].append(other)
             links[other].append(one)
     x = placed(rows, links)
@@ -189,7 +190,7 @@ def _arrow(points: list[tuple[int, int]]) -> str:
     (x0, y0), *inner, (x1, y1) = points
     stops = [(x0, y0 + BOX_HEIGHT // 2), *inner, (x1, y1 - BOX_HEIGHT // 2 - 1)]
     line = f"M{stops[0][0]} {stops[0][1]}"
-    for (a, b), (c, d) in zip(stops, stops[1:], strict=False):
+    for (a, b), (c, d) in pairwise(stops):
         middle = (b + d) // 2
         line += f" C{a} {middle} {c} {middle} {c} {d}"
     return f'<path d="{line}" marker-end="url(#tip)"/>'

@@ -20,6 +20,7 @@ from karnet._estimator.first_pass import Scan
 from karnet._rows.memory import in_order
 from karnet._rows.streamed import LocalPasses, regrouped
 from karnet.blocks import Blocks
+from karnet.tables import read_table
 
 M, D = 1500, 5
 NAMES = tuple(f"x{k}" for k in range(D))
@@ -246,12 +247,13 @@ def test_an_index_is_no_input(tmp_path):
     assert next(iter(chosen))[0][1].tolist() == [FRAME["x1"][1], 1.0]
 
 
-def test_names_are_known_without_reading_rows(tmp_path, monkeypatch):
-    def refuse(*_):
-        raise AssertionError("rows were read")
-
-    monkeypatch.setattr("karnet._rows.arrow_files.Parquet.batches", refuse)
-    assert in_parquet(tmp_path, "word").names == NAMES
+def test_names_are_known_without_reading_rows(tmp_path):
+    blocks = in_parquet(tmp_path, "word")
+    content = (tmp_path / "all.parquet").read_bytes()
+    (tmp_path / "all.parquet").write_bytes(b"PAR1" + bytes(1000) + content[1004:])
+    assert Blocks.from_parquet(tmp_path / "all.parquet", "word", NAMES).names == NAMES
+    with pytest.raises(ValueError, match="cannot be read as Parquet"):
+        list(blocks)
 
 
 def test_csv_may_have_no_header_another_delimiter_and_types(tmp_path):
@@ -385,7 +387,7 @@ def files(tmp_path):
         ("csv", "text", {}, "text cannot be read as CSV|no column 'word'"),
         ("parquet", "good.parquet", {"target": "Word"}, "no column 'Word': its columns are x0, x1"),
         ("parquet", "good.parquet", {"columns": ["x9"]}, "no column 'x9'"),
-        ("parquet", "good.parquet", {"columns": []}, "no columns besides word"),
+        ("parquet", "good.parquet", {"columns": []}, "no columns except word"),
         ("parquet", "good.parquet", {"target": "x0"}, "string in column 'word'.*encode it first"),
         ("parquet", "good.parquet", {"sample_weight": "w"}, "no column 'w'"),
         ("csv", "good.csv", {"target": "x0"}, "string in column 'word'.*encode it first"),
@@ -427,7 +429,7 @@ def test_what_is_wrong_with_arrays_is_said(tmp_path):
     (tmp_path / "text.npy").write_text("4, 5")
     (tmp_path / "nothing.npy").write_text("")
     for name, said in [
-        ("y.npy", "y.npy must have as many rows as .*X.npy, 4, but its shape is .3,."),
+        ("y.npy", "y.npy must have the same number of rows as .*X.npy, 4, but its shape is .3,."),
         ("absent.npy", "there is no file .*absent.npy"),
         ("objects.npy", "objects.npy cannot be read as .npy"),
         ("two.npz", "two.npz holds several arrays"),
@@ -439,7 +441,7 @@ def test_what_is_wrong_with_arrays_is_said(tmp_path):
         assert "\n" not in str(caught.value)
     with pytest.raises(ValueError, match="X must have two dimensions"):
         Blocks.from_arrays([1.0, 2.0], [1.0, 2.0])
-    with pytest.raises(ValueError, match="sample_weight must have as many rows"):
+    with pytest.raises(ValueError, match="sample_weight must have the same number of rows"):
         Blocks.from_arrays([[1.0], [2.0]], [1.0, 2.0], 3.0)
 
 
@@ -499,6 +501,21 @@ def test_an_arrow_file_whose_words_lie_elsewhere_is_refused(tmp_path):
     path.write_bytes(path.read_bytes().replace(right.tobytes(), far.tobytes()))
     with pytest.raises(ValueError, match="cannot be read as Arrow"):
         KARClassifier((2,)).fit_blocks(Blocks.from_arrow(path, "b"))
+
+
+@pytest.mark.parametrize("kind", ["parquet", "arrow"])
+def test_words_that_are_not_utf_8_are_refused(kind, tmp_path):
+    data = pa.array([b"one", b"\xa9\xff", b"three"])
+    words = pa.StringArray.from_buffers(3, *data.buffers()[1:])
+    table, path = pa.table({"a": [1.0, 2.0, 3.0], "b": words}), tmp_path / f"rows.{kind}"
+    if kind == "parquet":
+        parquet.write_table(table, path)
+    else:
+        write_arrow(table, path)
+    for read in (read_table, lambda path: list(getattr(Blocks, f"from_{kind}")(path, "b"))):
+        with pytest.raises(ValueError, match=f"cannot be read as {kind.title()}") as error:
+            read(path)
+        assert type(error.value) is ValueError
 
 
 def test_names_that_are_no_text_are_refused(tmp_path):

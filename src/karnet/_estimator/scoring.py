@@ -16,7 +16,7 @@ from .._lstsq.statistics import Moments, Sum
 from .._rows.memory import read_only
 from .._rows.streamed import Passes
 from ..activations import Array
-from . import validation
+from . import dask_methods, validation
 
 __all__ = ["Classifies", "Regresses", "passes_over", "where_rows_are"]
 
@@ -27,9 +27,7 @@ def passes_over(X: Any, y: Any, sample_weight: Any) -> Passes | None:
     """Return how to go through Dask collections; None for rows in memory."""
     if not validation.is_dask(X, y, sample_weight):
         return None
-    from .._rows.dask import DaskPasses
-
-    return DaskPasses.over(X, y, sample_weight)
+    return dask_methods.passes_over(validation.plain_inputs, X, y, sample_weight)
 
 
 def where_rows_are(method: Method) -> Method:
@@ -39,9 +37,7 @@ def where_rows_are(method: Method) -> Method:
     def answer(self: Any, X: Any, *args: Any, **options: Any) -> Any:
         if not validation.is_dask(X):
             return method(self, X, *args, **options)
-        from .._rows.dask import lazily
-
-        return lazily(self, method.__name__, X, *args, **options)
+        return dask_methods.lazily(self, method.__name__, X, *args, **options)
 
     return cast(Method, answer)
 
@@ -143,9 +139,8 @@ class _Scored:
             with np.errstate(over="ignore", invalid="ignore"):
                 found = float(super().score(X, y, sample_weight))  # type: ignore[misc]
             return -np.inf if np.isnan(found) and n_rows > 1 else found
-        from .._rows.dask import over_blocks
-
-        return float(over_blocks(self, self._scored_by.of, X, y, sample_weight).score)
+        tables = validation.plain_inputs, X, y, sample_weight
+        return float(dask_methods.over_blocks(self, self._scored_by.of, *tables).score)
 
     def _refuse_times(self, y: Any) -> None:
         """Raise an error if times are to be compared with classes that are none."""

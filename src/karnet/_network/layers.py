@@ -23,6 +23,7 @@ from scipy.linalg import svd
 
 from .._arrays import linalg as algebra
 from .._arrays import namespace as arrays
+from .._arrays.devices import is_out_of_memory
 from .._arrays.threads import one_thread_if_narrow
 from .._lstsq.lapack import normal_solver, significant
 from .._lstsq.solve import choose_solver
@@ -178,7 +179,7 @@ def _predictions(network: Network, X: Any, activated: bool, device: str | None) 
             Z[rows] = arrays.to_numpy(predict(arrays.upload(inputs(rows), device)))
             return
         except Exception as error:
-            if rows.stop - rows.start <= SIZES.shortest or not arrays.is_out_of_memory(error):
+            if rows.stop - rows.start <= SIZES.shortest or not is_out_of_memory(error):
                 raise
         middle = (rows.start + rows.stop) // 2
         write_from_device(slice(rows.start, middle))
