@@ -24,7 +24,7 @@ from .._util.messages import shown
 from ..activations import EXP_LIMIT, ExpOf
 from ..estimators import KARClassifier, KARRegressor
 from ..selection import KARClassifierCV, KARRegressorCV
-from ._functions import activated, check_known, kernel_of, seen_through
+from ._functions import activated, kernel_of, known, seen_through
 from ._graph import Graph
 
 # The oldest version of ONNX's operators that has all operators used here.
@@ -217,9 +217,7 @@ def _classes(estimator: Any) -> NDArray[Any]:
         return classes.astype(np.int64)
     if all(isinstance(each, str) for each in classes):
         return classes.astype(object)
-    raise ValueError(
-        f"classes such as {classes[0]!r} cannot be exported to ONNX: use integers or text."
-    )
+    raise ValueError(f"classes such as {classes[0]!r} cannot be exported: use integers or text.")
 
 
 # Predictions
@@ -238,11 +236,8 @@ def _outputs(g: Graph, networks: list[Network], x: str, activate: bool = True) -
 
 
 def _output(g: Graph, network: Network, x: str, activate: bool) -> str:
-    for layer in network.layers:
-        check_known(layer.f)
     match on_host(network.input_map):
         case ExpOf(f=f):
-            check_known(f)
             x = g.op("Exp", g.op("Clip", activated(g, f, x), -EXP_LIMIT, EXP_LIMIT))
         case KernelMap(kernel, scale, depth, direct_links, Z):
             K = kernel_of(g, kernel, x, Z, scale, depth)
@@ -263,19 +258,17 @@ def _classifier(g: Graph, estimator: Any, x: str) -> tuple[str, str]:
     networks, classes = estimator._networks(), _classes(estimator)
     last = networks[0].layers[-1]
     if len(last.w) == 1:
-        low, high = last.f.phi(class_targets(last.f, 2))[:, 0]
+        low, high = known(last.f).phi(class_targets(last.f, 2))[:, 0]
         Z = _outputs(g, networks, x, activate=False)
         decision = g.op("Mul", g.op("Sub", Z, (low + high) / 2.0), 2.0 / (high - low))
         codes = g.cast(g.op("Greater", g.op("Squeeze", decision, np.array([1])), 0.0), "INT64")
         probabilities = g.op("Sigmoid", g.op("Mul", decision, np.array([[-2.0, 2.0]])))
     else:
-        scores = _outputs(g, networks, x)
+        scores, doubt = _outputs(g, networks, x), getattr(estimator, "doubt_", 0.0)
         codes = g.op("ArgMax", scores, axis=1, keepdims=0)
-        doubt = getattr(estimator, "doubt_", 0.0)
         scores = g.op("Div", scores, getattr(estimator, "temperature_", TEMPERATURE))
-        certain = g.op("Softmax", scores, axis=1)
-        scaled = g.op("Mul", certain, 1.0 - doubt)
-        probabilities = g.op("Add", scaled, doubt / len(classes))
+        certain = g.op("Mul", g.op("Softmax", scores, axis=1), 1.0 - doubt)
+        probabilities = g.op("Add", certain, doubt / len(classes))
     return g.op("Gather", classes, codes), probabilities
 
 

@@ -122,18 +122,19 @@ FUNCTIONS: dict[str, Function] = {
 }
 
 
-def check_known(f: Activation) -> None:
-    """Raise an error if an activation is a custom one."""
+def known(f: Activation) -> Activation:
+    """Return an activation, or raise an error if it is a custom one."""
     if by_name(f.name) != f:
         raise ValueError(
             f"activation {f.name!r} is a custom one, which cannot be exported to ONNX: use one of "
             f"{', '.join(FUNCTIONS)}."
         )
+    return f
 
 
 def activated(g: Graph, f: Activation, x: str) -> str:
     """Return f(x) for an activation that is not a custom one."""
-    if f.name.startswith(LOG_FOR):
+    if known(f).name.startswith(LOG_FOR):
         return g.op("Log", g.op("Max", x, EPS))
     return FUNCTIONS[f.name](g, x)
 

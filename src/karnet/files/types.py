@@ -14,8 +14,8 @@ from typing import Any
 # The minor version of skrub whose types are listed here; the extra `table` pins it.
 SKRUB = "0.11"
 
-# The classes of karnet in a file, by the modules that define them; their names never change. A
-# class of format 1 that has other fields today ends in 1.
+# The classes of karnet in a file, by the modules that define them. Their names never change, but
+# those of format 1 whose fields have changed since end in 1 here.
 CLASSES = {
     "_ensemble.member": "Member Shape",
     "_ensemble.views": "Indicators Ranks Standard Stretched",
@@ -29,14 +29,6 @@ CLASSES = {
     "learner": "Plan Report",
     "loo": "RidgePath",
     "selection": "KARClassifierCV KARRegressorCV",
-}
-# The classes in files of format 1, by the modules that those files name.
-FORMAT_1 = {
-    "_infinite": "InfiniteLayers1 ProductsWith1",
-    "_members": "Member1 Shape",
-    "_statistics": CLASSES["_lstsq.statistics"],
-    "_views": CLASSES["_ensemble.views"],
-    **{module: names for module, names in CLASSES.items() if not module.startswith(("_", "files"))},
 }
 # Classes of scikit-learn, by module.
 SKLEARN = {
@@ -80,12 +72,6 @@ PREDICATES = {
     "_table_vectorizer": "_created_by_predicate",
     "selectors._selectors": "_cardinality_below",
 }
-# Types of the dates in a table, by module.
-DATES = {
-    "pandas": "DatetimeTZDtype",
-    "pandas.core.dtypes.dtypes": "DatetimeTZDtype",
-    "polars.datatypes.classes": "Datetime",
-}
 # The types of NumPy's scalars.
 SCALARS = (
     "bool datetime64 float16 float32 float64 int16 int32 int64 int8 str_ timedelta64 uint16 uint32 "
@@ -120,13 +106,14 @@ ALLOWED: dict[str, frozenset[str]] = {
     "TypeNode": _listed({"builtins": "bool float int object str", "numpy": f"number {SCALARS}"}),
     "FunctionNode": _listed(PREDICATES, "skrub."),
     "ConstructorFromReduceNode": TIMES,
-    "ObjectNode": DATACLASSES.union(
-        ESTIMATORS,
-        {ACTIVATION},
-        _listed(SKLEARN, "sklearn."),
-        _listed(VECTORIZER, "skrub."),
-        _listed(DATES),
-    ),
+    "ObjectNode": DATACLASSES
+    | ESTIMATORS
+    | {ACTIVATION}
+    | _listed(SKLEARN, "sklearn.")
+    | _listed(VECTORIZER, "skrub.")
+    # The types of dates in a table.
+    | _listed({"pandas": "DatetimeTZDtype", "pandas.core.dtypes.dtypes": "DatetimeTZDtype"})
+    | {"polars.datatypes.classes.Datetime"},
 }
 TRUSTED = sorted(frozenset().union(*ALLOWED.values()))
 
@@ -154,11 +141,7 @@ def by_tag(schema: str) -> str:
     """Return the tree of a file of format 1 with the classes of karnet named as in format 2."""
 
     def tagged(node: re.Match[str]) -> str:
-        module, name = node.groups()
-        for tag in FORMAT_1.get(module, "").split():
-            if name in (tag, tag.removesuffix("1")):
-                return f'"__module__":"{__name__}","__class__":"{tag}"'
-        return node[0]
+        tag = f"{node[1]}1" if f"{node[1]}1" in TAGS else node[1]
+        return f'"__module__":"{__name__}","__class__":"{tag}"' if tag in TAGS else node[0]
 
-    pattern = r'"__module__":\s*"karnet\.(\w+)",\s*"__class__":\s*"(\w+)"'
-    return re.sub(pattern, tagged, schema)
+    return re.sub(r'"__module__":\s*"karnet\.\w+",\s*"__class__":\s*"(\w+)"', tagged, schema)

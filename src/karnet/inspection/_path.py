@@ -174,12 +174,10 @@ def _curves(
                 "networks keep their widths."
             )
         ridges = [each.alpha_ for each in getattr(estimator, "estimators_", ())]
-        for k, (network, alpha) in enumerate(
-            zip(networks, ridges or [float(estimator.alpha)], strict=True), start=1
-        ):
+        for k, network in enumerate(networks):
             A = X if network.view is None else network.view(X)
-            K = network.input_map.at(A)(A)
-            yield f"network {k}", RidgePath.of_kernel(K, Y, bias=bias), alpha
+            path = RidgePath.of_kernel(network.input_map.at(A)(A), Y, bias=bias)
+            yield f"network {k + 1}", path, ridges[k] if ridges else settings["alpha"]
         return
     sizes = [layer.V.shape[1] for layer in networks[0].layers[:-1]]
     if not sizes:
