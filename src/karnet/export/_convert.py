@@ -143,15 +143,13 @@ def _inputs(estimator: Any, X: Any) -> list[Input]:
 
 def _onnx_type(name: str, values: NDArray[Any]) -> str:
     """Return the ONNX type of some values."""
-    if values.dtype == np.float32:
-        return "FLOAT"
     if values.dtype.kind in ONNX_TYPES:
-        return ONNX_TYPES[values.dtype.kind]
-    if values.dtype.kind not in "OUT" or not all(
+        return "FLOAT" if values.dtype == np.float32 else ONNX_TYPES[values.dtype.kind]
+    if values.dtype.kind in "OUT" and all(
         isinstance(each, str) or each is None or each != each for each in values.ravel()
     ):
-        raise ValueError(f"{name} holds neither numbers nor text, and cannot be an input of ONNX.")
-    return "STRING"
+        return "STRING"
+    raise ValueError(f"{name} holds neither numbers nor text, and cannot be an input of ONNX.")
 
 
 def _retype(graph: Any, inputs: list[Input], single: bool) -> None:

@@ -17,8 +17,7 @@ class Graph:
 
     def __init__(self, scope: Any, container: Any, single: bool) -> None:
         self._scope, self._container = scope, container
-        # Whether the inputs of the graph are in single precision.
-        self.single = single
+        self.single = single  # whether the inputs of the graph are in single precision
 
     def op(self, kind: str, *inputs: Value, **attributes: Any) -> str:
         """Add a node and return the name of its output."""
@@ -29,11 +28,8 @@ class Graph:
         return output
 
     def product(self, A: str, B: NDArray[Any], C: Value | None = None) -> str:
-        """Return ``A B``, or ``A B + C``.
-
-        The node is not a MatMul, which onnxruntime fuses with a division before or after it and
-        then computes in single precision.
-        """
+        """Return ``A B``, or ``A B + C``."""
+        # onnxruntime fuses a MatMul with a division next to it, and computes in single precision.
         return self.op("Gemm", A, B, *([] if C is None else [C]))
 
     def cast(self, x: str, kind: str) -> str:

@@ -167,9 +167,8 @@ def load(path: str | os.PathLike[str]) -> Any:
     except (ImportError, MemoryError, Warning):
         raise
     except Exception as error:
-        reason = f"it is damaged or was changed ({type(error).__name__})"
-        if isinstance(error, RefusedError):
-            reason = str(error)
+        damaged = f"it is damaged or was changed ({type(error).__name__})"
+        reason = error if isinstance(error, RefusedError) else damaged
         raise ValueError(f"{os.fspath(path)} cannot be loaded: {reason}.") from error
     saved, installed = str(header.get("scikit-learn")), metadata.version("scikit-learn")
     uses_sklearn = any(name.startswith("sklearn.") for name in names)
@@ -185,9 +184,7 @@ def load(path: str | os.PathLike[str]) -> Any:
 def _checked(data: bytes) -> tuple[bytes, dict[str, Any], set[str]]:
     """Check a model file; return it in the current format, its header and the names in it."""
     if not data.startswith(b"PK\x03\x04"):
-        raise RefusedError(
-            "it is not a model file of karnet, or only a part of one (pickles are never read)"
-        )
+        raise RefusedError("it is not a whole model file of karnet (pickles are never read)")
     with ZipFile(io.BytesIO(data)) as archive:
         files = archive.infolist()
         _check_entries(files, len(data))

@@ -22,7 +22,7 @@ from .._estimator.network_base import KARNetwork
 from .._network.infinite_width import KernelMap
 from .._network.layers import Network
 from ._check import RefusedError
-from ._format_1 import upgrade
+from ._format_1 import upgraded
 
 # The numbers of rows that a network predicts; a shape that fits one by chance does not fit both.
 TRIAL_ROWS = (2, 3)
@@ -38,20 +38,16 @@ PER_FEATURE = {
 
 def check_fitted(model: Any) -> None:
     """Raise an error if the attributes of a model, or of a part of it, do not fit together."""
-    parts = []
-    for part in _parts(model):
-        upgrade(part)
-        parts.append(part)
+    parts = [upgraded(part) for part in _parts(model)]
     for kind, check in CHECKS.items():
         for part in parts:
-            if isinstance(part, kind):
-                try:
+            try:
+                if isinstance(part, kind):
                     check(part)
-                except Exception as error:
-                    raise RefusedError(
-                        f"the parts of a {type(part).__name__} do not fit together "
-                        f"({type(error).__name__})"
-                    ) from error
+            except Exception as error:
+                reason = f"({type(error).__name__})"
+                name = type(part).__name__
+                raise RefusedError(f"the parts of a {name} do not fit together {reason}") from error
 
 
 def _parts(model: Any) -> Iterator[Any]:
@@ -63,12 +59,8 @@ def _parts(model: Any) -> Iterator[Any]:
             continue
         met.add(id(part))
         yield part
-        if isinstance(part, dict):
-            waiting += part.values()
-        elif isinstance(part, list | tuple):
-            waiting += part
-        else:
-            waiting += getattr(part, "__dict__", {}).values()
+        inner = part if isinstance(part, dict | list | tuple) else getattr(part, "__dict__", {})
+        waiting += inner.values() if isinstance(inner, dict) else inner
 
 
 def _expect(condition: bool) -> None:
@@ -162,11 +154,9 @@ def _check_columns(part: BaseEstimator) -> None:
 
 
 # The check of each type: parts of networks before networks, which predict.
-CHECKS: dict[type, Callable[[Any], None]] = {
-    Shape: _check_depth,
-    KernelMap: _check_depth,
-    KARNetwork: _check_network,
-    KARNetworkCV: _check_network,
+CHECKS: dict[Any, Callable[[Any], None]] = {
+    KernelMap | Shape: _check_depth,
+    KARNetwork | KARNetworkCV: _check_network,
     OneHotEncoder: _check_one_hot,
     TfidfVectorizer: _check_vocabulary,
     BaseEstimator: _check_columns,

@@ -61,10 +61,11 @@ class Member1:
         return Member(self.shape, network, *record, width=self.width)
 
 
-def upgrade(part: Any) -> None:
-    """Replace objects of format 1 among the attributes of an object by their successors."""
+def upgraded(part: Any) -> Any:
+    """Return an object whose attributes of format 1 were replaced by their successors."""
     for name, value in getattr(part, "__dict__", {}).items():
         if isinstance(value, InfiniteLayers1 | ProductsWith1):
             object.__setattr__(part, name, value.upgraded())
         elif name == "estimators_" and isinstance(value, list):
             value[:] = [each.upgraded() if isinstance(each, Member1) else each for each in value]
+    return part
