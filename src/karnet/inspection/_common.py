@@ -39,10 +39,11 @@ class Display:
 def network_of(estimator: Any) -> Any:
     """Return a fitted estimator of karnet, which may be the last step of a pipeline."""
     network = estimator[-1] if hasattr(estimator, "steps") else estimator
-    if not hasattr(network, "layers_") and not hasattr(network, "estimators_"):
-        raise ValueError(
-            f"{type(network).__name__} is not a fitted estimator of karnet: fit one first."
-        )
+    try:
+        network._networks()
+    except AttributeError as error:
+        name = type(network).__name__
+        raise ValueError(f"{name} is not a fitted estimator of karnet: fit one first.") from error
     return network
 
 
