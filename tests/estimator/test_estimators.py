@@ -366,7 +366,7 @@ def test_one_weight_for_all_rows_may_be_a_number():
 def test_the_docstrings_say_when_weights_act():
     for estimator in (KARClassifier, KARRegressor):
         text = " ".join((estimator.__doc__ or "").split())
-        assert "weights act only as long as the network does not fit every row exactly" in text
+        assert "weights have an effect only if the network cannot fit every row exactly" in text
 
 
 def test_memory_does_not_grow_with_the_rows(block_sizes):

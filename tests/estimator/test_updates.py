@@ -347,7 +347,7 @@ def test_a_wrong_pair_is_not_merged():
     for parameters in strangers:
         with pytest.raises(ValueError, match="the networks differ in their hidden weights"):
             net.merge(clone(net).set_params(**parameters).fit(X, np.abs(y) + 0.1))
-    with pytest.raises(ValueError, match="a network merges with another of its kind"):
+    with pytest.raises(ValueError, match="can be merged with another one only"):
         net.merge(KARClassifier((15,), **RANDOM).fit(X, y > 0))
     pulled = KARRegressor((5,), random_state=0).fit(X, y)
     with pytest.raises(ValueError, match="the networks differ"):
@@ -381,7 +381,10 @@ def test_infinite_width_has_no_updates():
 
 X, Y = table(KARClassifier)
 REFUSED = [
-    (lambda net: net.forget(X[:5], [7] * 5), "y holds 7, a class that was never learned"),
+    (
+        lambda net: net.forget(X[:5], [7] * 5),
+        "y holds 7, a class that the network was not fitted to",
+    ),
     (lambda net: net.forget(X, Y), "these rows cannot be removed: their weight is 200"),
     (lambda net: net.forget(X[:195], Y[:195]), "these rows cannot be removed"),
     (lambda net: net.forget(9.0 * X[:50], Y[:50]), "so not all of them were in it"),

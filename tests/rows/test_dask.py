@@ -28,6 +28,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from karnet import KARClassifier, KARClassifierCV, KARRegressor, KARRegressorCV
 from karnet._arrays.threads import ONE_THREAD
+from karnet._estimator.targets import SCAN
 from karnet._lstsq.statistics import Sum
 from karnet._rows.dask import DaskPasses
 from karnet._rows.memory import in_order, merged
@@ -76,7 +77,7 @@ def many_passes(monkeypatch, block_sizes):
     block_sizes(block=2**13, sample=700 * D)
     monkeypatch.setattr("karnet._lstsq.solve.LARGE", 1e6)
     monkeypatch.setattr("karnet._network.blockwise_loo.IN_MEMORY", 2**13)
-    monkeypatch.setattr("karnet._estimator.first_pass.HEIGHT", 2**9)
+    monkeypatch.setattr(SCAN, "rows", 2**9)
 
 
 def cut(array, heights=HEIGHTS, width=-1):

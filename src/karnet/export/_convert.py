@@ -17,7 +17,7 @@ from sklearn.impute import SimpleImputer
 
 from .._arrays.namespace import on_host
 from .._ensemble.member import Member
-from .._estimator.targets import class_targets
+from .._estimator.targets import class_outputs
 from .._network.infinite_width import InfiniteLayers, ProductsWith
 from .._network.layers import Network
 from .._util.messages import shown
@@ -310,7 +310,7 @@ def _classifier(g: Graph, estimator: KARClassifier, x: str) -> tuple[str, str]:
         probabilities = g.op("Softmax", g.op("Mul", answers, 4.0), axis=1)
         return _labels(g, estimator, _largest(g, answers)), probabilities
     f = network.layers[-1].f
-    low, high = f.phi(class_targets(f, 2))[:, 0]
+    low, high = f.phi(class_outputs(f, 2))[:, 0]
     Z = _network(g, network, x, activate=False)
     decision = g.op("Mul", g.op("Sub", Z, (low + high) / 2.0), 2.0 / (high - low))
     codes = g.cast(g.op("Greater", g.op("Squeeze", decision, np.array([1])), 0.0), "INT64")

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import __version__
-from .._estimator.layer_table import layer_table
+from .._estimator.notebook import layer_table
 from .._pages import environment as machine
 from .._pages import html as page
 from .._pages.style import svg
