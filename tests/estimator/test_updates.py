@@ -383,7 +383,7 @@ X, Y = table(KARClassifier)
 REFUSED = [
     (
         lambda net: net.forget(X[:5], [7] * 5),
-        "y holds 7, a class that the network was not fitted to",
+        "y holds 7, a class that the network was not",
     ),
     (lambda net: net.forget(X, Y), "these rows cannot be removed: their weight is 200"),
     (lambda net: net.forget(X[:195], Y[:195]), "these rows cannot be removed"),

@@ -310,11 +310,11 @@ def test_exact_updates_take_a_block_at_a_time(table):
     X, y, _ = table
     rows, targets = cut(X), cut(y)
     net = KARRegressor((20,), hidden="random", random_state=0)
-    with pytest.raises(ValueError, match="one computed block of it after the other"):
+    with pytest.raises(ValueError, match="compute one block after the other"):
         net.partial_fit(rows, targets)
     for k in (0, 4, 6):
         net.partial_fit(rows.blocks[k].compute(), targets.blocks[k].compute())
-    with pytest.raises(ValueError, match="one computed block of it after the other"):
+    with pytest.raises(ValueError, match="compute one block after the other"):
         net.forget(rows, targets)
 
 

@@ -113,9 +113,8 @@ class _Scanned:
 def scanned(passes: Passes, targets: AnyTargets) -> tuple[AnyTargets, Streamed]:
     """Return the targets after a first pass, and the rows for the following passes."""
     scan = Scan.through(passes, targets)
-    seen, prepare = targets.in_blocks(scan)
+    seen, prepare, n_rows, total = targets.in_blocks(scan)
     rows = scan.sample.rows
     sample = Sample(Rows(*prepare(rows.X, rows.y, rows.weight)), scan.sample.step)
     n_targets = int(np.prod(scan.target_shape))
-    size = prepare.n_rows, scan.n_features, n_targets, prepare.total
-    return seen, Streamed(passes, prepare, *size, sample)
+    return seen, Streamed(passes, prepare, n_rows, scan.n_features, n_targets, total, sample)

@@ -22,7 +22,6 @@ from .._rows.device import on_device
 from .._rows.memory import Rows, Table
 from .._rows.streamed import LocalPasses, Passes, Raw, Streamed
 from .._util.text_table import TextTable
-from ..accumulate import Accumulator
 from ..activations import Activation, Array, Function
 from ..blocks import Blocks
 from ..learner import Plan, Report, learn
@@ -30,7 +29,7 @@ from . import parameters, validation
 from .first_pass import scanned
 from .notebook import ShowsLayers, table_of_layers
 from .targets import AnyTargets
-from .updates import OutputLayer, fingerprint, kept_statistics, of_finite_width
+from .updates import OutputLayer, of_finite_width
 
 AnyActivation = str | Activation | tuple[Function, Function]
 
@@ -148,40 +147,21 @@ class KARNetwork(ShowsLayers, BaseEstimator):
         """Add rows; the first of them fit the hidden layers too."""
         with validation.unchanged_on_failure(self):
             plan, sizes = parameters.plan_of(self, self._default_output)
-            known = self._targets(plan)
-            if hasattr(self, "layers_"):
-                X = self._inputs(X, "partial_fit")
-                targets, rows = known.in_batch(X, y, sample_weight, classes)
-                statistics = targets.aligned(self._statistics(), known)
-                layer = self._output_layer(targets, statistics)
-            else:
-                X = validation.check_inputs(self, X, reset=True)
-                targets, rows = known.in_batch(X, y, sample_weight, classes)
+            first = not hasattr(self, "layers_")
+            X = (
+                validation.check_inputs(self, X, reset=True)
+                if first
+                else self._inputs(X, "partial_fit")
+            )
+            targets, rows = self._targets(plan).in_batch(X, y, sample_weight, classes)
+            if first:
                 draw = partial(parameters.initial_layers, self, plan, sizes, rows.n_features)
-                layer = self._first_output_layer(rows, *targets.start(plan, draw))
+                layer = OutputLayer.first(self, rows, *targets.start(plan, draw))
+            else:
+                layer = OutputLayer.of(self, targets)
             self._set_targets(targets)
             self._keep(*layer.add(self._on_device(rows)).solved(), layer.plan, rows.X)
         return self
-
-    def _first_output_layer(
-        self, rows: Rows, plan: Plan, drawn: list[Layer], Y: Array | None
-    ) -> OutputLayer:
-        """Draw or fit the hidden layers, and return an output layer to which rows can be added."""
-        reports = [Report(None, "random", None, None, None)] * len(drawn)
-        if drawn and plan.hidden != "random":
-            self._fit_network(rows, plan, drawn, Y)
-            drawn, reports = list(self._network().layers[:-1]), self.layers_[:-1]
-        return OutputLayer.of_no_rows(self, plan, drawn, reports, rows, Y)
-
-    def _output_layer(self, targets: AnyTargets, statistics: Accumulator) -> OutputLayer:
-        """Return the output layer for all targets, with the statistics of its rows."""
-        plan, hidden = self._learned_plan, self._network().layers[:-1]
-        return OutputLayer(plan, hidden, self.layers_[:-1], targets.outputs(plan), statistics)
-
-    def _statistics(self) -> Accumulator:
-        """Return the statistics of the rows fitted so far."""
-        hidden = self._network().layers[:-1]
-        return kept_statistics(self, self._learned_plan, hidden, self.layers_[-1])
 
     @of_finite_width
     def merge(self, other: Self) -> Self:
@@ -212,32 +192,18 @@ class KARNetwork(ShowsLayers, BaseEstimator):
                 )
             check_is_fitted(self)
             check_is_fitted(other)
-            self._check_same_hidden(other)
-            mine, theirs = (each._targets(each._learned_plan) for each in (self, other))
-            both = mine.union(theirs)
-            statistics = both.aligned(self._statistics(), mine)
-            statistics = statistics.merge(both.aligned(other._statistics(), theirs))
-            layer = self._output_layer(both, statistics)
+            ours, theirs = self._names(), other._names()
+            if ours is not None and theirs is not None and ours.tolist() != theirs.tolist():
+                raise ValueError(
+                    f"the networks have features of different names, {ours.tolist()} and "
+                    f"{theirs.tolist()}: give both the same columns in the same order."
+                )
+            mine, others = (each._targets(each._learned_plan) for each in (self, other))
+            both = mine.union(others)
+            layer = OutputLayer.of(self, both).merge(OutputLayer.of(other, both))
             self._set_targets(both)
             self._keep(*layer.solved(), layer.plan, self.coefs_[-1])
         return self
-
-    def _check_same_hidden(self, other: Self) -> None:
-        ours, theirs = self._names(), other._names()
-        if ours is not None and theirs is not None and ours.tolist() != theirs.tolist():
-            raise ValueError(
-                f"the networks have features of different names, {ours.tolist()} and "
-                f"{theirs.tolist()}: give both the same columns in the same order."
-            )
-        mine, others = (
-            fingerprint(each._learned_plan, each._network().layers[:-1], each.n_features_in_)
-            for each in (self, other)
-        )
-        if mine != others:
-            raise ValueError(
-                "the networks differ in their hidden weights, activations, direct links, bias or "
-                "target units: draw both with the same random_state, or give both the same init."
-            )
 
     @of_finite_width
     def forget(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
@@ -265,7 +231,7 @@ class KARNetwork(ShowsLayers, BaseEstimator):
             check_is_fitted(self)
             X, known = self._inputs(X, "forget"), self._targets(self._learned_plan)
             _, rows = known.in_batch(X, y, sample_weight, known_only=True)
-            layer = self._output_layer(known, self._statistics())
+            layer = OutputLayer.of(self, known)
             self._keep(*layer.remove(self._on_device(rows)).solved(), layer.plan, rows.X)
         return self
 
@@ -314,8 +280,8 @@ class KARNetwork(ShowsLayers, BaseEstimator):
             self.coefs_ = [layer.V for layer in network.layers]
             self.intercepts_ = [layer.w for layer in network.layers]
         if not is_foreign(X):
-            last = replace(reports[-1], statistic=on_host(reports[-1].statistic))
-            self.layers_ = [*reports[:-1], last]
+            *below, output = reports
+            self.layers_ = [*below, replace(output, statistic=on_host(output.statistic))]
         else:
             for name in OPTIONAL:
                 if isinstance(value := self.__dict__.get(name), list):

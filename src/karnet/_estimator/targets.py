@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -17,6 +18,7 @@ from .._arrays import namespace as arrays
 from .._lstsq.statistics import Moments
 from .._network.layers import Layer
 from .._rows.memory import Rows, merged, read_only
+from .._rows.streamed import Prepare
 from ..accumulate import Accumulator
 from ..activations import Activation, Array
 from ..learner import Plan
@@ -25,6 +27,10 @@ from . import validation
 if TYPE_CHECKING:
     from .first_pass import Scan
 
+# From targets and the number of rows to checked targets.
+Check = Callable[[Any, int], NDArray[Any]]
+# From the number of outputs to the initial layers.
+Draw = Callable[[int], list[Layer]]
 # Inputs, targets and weights of rows that all have a weight above 0.
 Prepared = tuple[Any, NDArray[Any], Array | None]
 
@@ -44,16 +50,17 @@ SCAN = ScanSizes()
 
 
 def weighted_rows(
-    check: Callable[[Any, int], NDArray[Any]],
-    X: Any,
-    y: Any,
-    sample_weight: Any,
-    some_positive: bool = True,
+    check: Check, X: Any, y: Any, sample_weight: Any, some_positive: bool = True
 ) -> Prepared:
     """Return checked targets and weights with their inputs, for rows of a weight above 0."""
     y = check(y, X.shape[0])
     weight = validation.check_weight(sample_weight, len(y), some_positive)
     return validation.without_zeros(X, y, weight)
+
+
+def _block(check: Check, X: Any, y: Any, sample_weight: Any) -> Prepared:
+    """Return the rows of a block, which was checked in the first pass."""
+    return weighted_rows(check, validation.plain_inputs(X), y, sample_weight, some_positive=False)
 
 
 def class_outputs(f: Activation, q: int) -> Array:
@@ -126,19 +133,9 @@ class Codes:
         """The labels of a weight above 0."""
         return self.labels.values[self.per_label > 0.0]
 
-    @property
-    def n_rows(self) -> int:
-        """The number of rows of a weight above 0."""
-        return int(self.labels.counts[self.per_label > 0.0].sum())
-
-    @property
-    def total(self) -> float:
-        """The sum of the weights of all rows."""
-        return float(self.labels.totals @ self.per_label)
-
     def __call__(self, X: Any, y: Any, sample_weight: Any) -> Prepared:
         """Return inputs, codes and weights of a block of rows."""
-        X, y, weight = _block(X, validation.one_column(np.asarray(y).reshape(-1)), sample_weight)
+        X, y, weight = _block(lambda y, _: validation.one_column(np.ravel(y)), X, y, sample_weight)
         labels = self.labels.values
         places = np.minimum(np.searchsorted(labels, y), len(labels) - 1)
         if not (labels[places] == y).all():
@@ -153,11 +150,6 @@ class Codes:
         per_row = self.per_label[places]
         codes = (np.cumsum(self.per_label > 0.0) - 1)[places]
         return validation.without_zeros(X, codes, per_row if weight is None else weight * per_row)
-
-
-def _block(X: Any, y: NDArray[Any], sample_weight: Any) -> Prepared:
-    weight = validation.check_weight(sample_weight, len(y), some_positive=False)
-    return validation.without_zeros(validation.plain_inputs(X), y, weight)
 
 
 @dataclass(frozen=True)
@@ -184,14 +176,19 @@ class ClassTargets:
         """Return the classes of all rows, and the rows with codes."""
         unweighted = sample_weight is None and self.class_weight is None
         if arrays.is_foreign(X) and arrays.is_foreign(y) and unweighted:
-            return self._on_device(X, y)
-        codes, *rows = self.coded(X, y, sample_weight)
-        return self._rows(codes.classes, *rows)
+            classes, codes = arrays.unique(arrays.namespace(X).reshape(arrays.like(X, y), (-1,)))
+            validation.check_labels(arrays.to_numpy(classes), classes.shape[0])
+            validation.check_rows(codes, X.shape[0])
+            return self._of(classes), Rows(X, codes)
+        coding, *rows = self.coded(X, y, sample_weight)
+        return self._rows(coding.classes, *rows)
 
-    def in_blocks(self, scan: Scan) -> tuple[Self, Codes]:
-        """Return the classes, and the function from blocks of rows to rows with codes."""
+    def in_blocks(self, scan: Scan) -> tuple[Self, Prepare, int, float]:
+        """Return the classes, the coding of blocks, and the number and total weight of the rows."""
         codes = self._codes(scan.statistic, scan.weighted)
-        return self._of(codes.classes), codes
+        counts, totals = scan.statistic.counts, scan.statistic.totals
+        n_rows = int(counts[codes.per_label > 0.0].sum())
+        return self._of(codes.classes), codes, n_rows, float(totals @ codes.per_label)
 
     def in_batch(
         self, X: Any, y: Any, sample_weight: Any, more: Any = None, known_only: bool = False
@@ -235,12 +232,6 @@ class ClassTargets:
         per_label = validation.weights_of_classes(self.class_weight, labels.values, labels.totals)
         return Codes(labels, per_label, weighted or self.class_weight is not None)
 
-    def _on_device(self, X: Any, y: Any) -> tuple[Self, Rows]:
-        classes, codes = arrays.unique(arrays.namespace(X).reshape(arrays.like(X, y), (-1,)))
-        validation.check_labels(arrays.to_numpy(classes), classes.shape[0])
-        validation.check_rows(codes, X.shape[0])
-        return self._of(classes), Rows(X, codes)
-
     def _rows(
         self, classes: NDArray[Any], X: Any, codes: NDArray[Any], weight: Array | None
     ) -> tuple[Self, Rows]:
@@ -256,9 +247,7 @@ class ClassTargets:
         """Return the target output of each class."""
         return class_outputs(plan.activations[-1], self.classes.shape[0])
 
-    def start(
-        self, plan: Plan, draw: Callable[[int], list[Layer]]
-    ) -> tuple[Plan, list[Layer], Array]:
+    def start(self, plan: Plan, draw: Draw) -> tuple[Plan, list[Layer], Array]:
         """Return the plan, the initial layers for the number of outputs, and the class outputs."""
         check_two_classes(self.classes)
         Y = self.outputs(plan)
@@ -285,25 +274,16 @@ def check_two_classes(classes: Any) -> None:
         )
 
 
-@dataclass(frozen=True)
-class Columns:
-    """Targets as columns of numbers, and the number of rows of a weight above 0."""
-
-    n_rows: int
-    total: float
-    weighted: bool
-
-    def __call__(self, X: Any, y: Any, sample_weight: Any) -> Prepared:
-        """Return inputs, targets and weights of a block of rows."""
-        X, y, weight = _block(X, np.asarray(y, np.float64, order="C"), sample_weight)
-        if self.weighted and weight is None:
-            weight = np.ones(len(y))
-        return X, in_columns(y), weight
-
-
 def in_columns(y: NDArray[Any]) -> NDArray[Any]:
     """Return targets of one or two dimensions as columns."""
     return y[:, None] if y.ndim == 1 else y
+
+
+def _column_block(weighted: bool, X: Any, y: Any, sample_weight: Any) -> Prepared:
+    """Return inputs, columns and weights of a block of rows."""
+    y = np.asarray(y, np.float64, order="C")
+    X, y, weight = _block(lambda y, _: y, X, y, sample_weight)
+    return X, in_columns(y), np.ones(len(y)) if weighted and weight is None else weight
 
 
 def _number_rows(X: Any, y: NDArray[Any], weight: Array | None) -> Rows:
@@ -350,10 +330,10 @@ class NumberTargets:
         units = self._seen(y.shape[1:], self.statistic(y, weight))
         return units, _number_rows(X, y, weight)
 
-    def in_blocks(self, scan: Scan) -> tuple[Self, Columns]:
-        """Return the units of the targets, and the function from blocks to rows with columns."""
-        columns = Columns(scan.n_rows, scan.statistic.centre.weight, scan.weighted)
-        return self._seen(scan.target_shape, scan.statistic), columns
+    def in_blocks(self, scan: Scan) -> tuple[Self, Prepare, int, float]:
+        """Return the units, the columns of blocks, and the number and total weight of the rows."""
+        units, total = self._seen(scan.target_shape, scan.statistic), scan.statistic.centre.weight
+        return units, partial(_column_block, scan.weighted), scan.n_rows, total
 
     def _seen(self, shape: tuple[int, ...], moments: Moments) -> Self:
         return replace(self, n_outputs=int(np.prod(shape)), one_output=not shape, moments=moments)
@@ -374,9 +354,7 @@ class NumberTargets:
     def outputs(self, plan: Plan) -> None:
         """Return None: there are no classes."""
 
-    def start(
-        self, plan: Plan, draw: Callable[[int], list[Layer]]
-    ) -> tuple[Plan, list[Layer], None]:
+    def start(self, plan: Plan, draw: Draw) -> tuple[Plan, list[Layer], None]:
         """Return the plan and the initial layers in the units of the targets.
 
         Weights are drawn for standardised targets, since inverse activations saturate otherwise.

@@ -26,6 +26,7 @@ from ..accumulate import Accumulator
 from ..activations import Array, Function
 from ..learner import Plan, Report, cut_off, n_inputs, output_problem, seen_by_output
 from .parameters import infinite_depth
+from .targets import AnyTargets
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -77,20 +78,36 @@ class OutputLayer:
     statistics: Accumulator
 
     @classmethod
-    def of_no_rows(
-        cls,
-        net: Any,
-        plan: Plan,
-        hidden: Sequence[Layer],
-        reports: list[Report],
-        rows: Table,
-        Y: Array | None,
+    def first(
+        cls, net: Any, rows: Table, plan: Plan, drawn: Sequence[Layer], Y: Array | None
     ) -> OutputLayer:
-        """Return the output layer of a network for rows of this kind, none of them added yet."""
-        n, q = n_inputs(rows, plan, hidden), rows.n_targets if Y is None else len(Y)
+        """Draw or fit the hidden layers, and return an output layer without rows."""
+        reports = [Report(None, "random", None, None, None)] * len(drawn)
+        if drawn and plan.hidden != "random":
+            net._fit_network(rows, plan, drawn, Y)
+            drawn, reports = net._network().layers[:-1], net.layers_[:-1]
+        n, q = n_inputs(rows, plan, drawn), rows.n_targets if Y is None else len(Y)
+        empty = Accumulator(n, q, bias=plan.fit_intercept, **_settings(net, plan, drawn))
+        return cls(plan, tuple(drawn), reports, Y, empty)
+
+    @classmethod
+    @QUIET
+    def of(cls, net: Any, targets: AnyTargets) -> OutputLayer:
+        """Return the output layer of a fitted network, with a column for each of the targets."""
+        plan, hidden = net._learned_plan, net._network().layers[:-1]
+        *reports, last = net.layers_
+        if last.statistic is None:
+            raise ValueError(
+                "this network keeps no statistics of its rows: fit a new one with partial_fit."
+            )
         settings = _settings(net, plan, hidden)
-        empty = Accumulator(n, q, bias=plan.fit_intercept, **settings)
-        return cls(plan, tuple(hidden), reports, Y, empty)
+        if isinstance(last.statistic, Accumulator):
+            statistics = replace(last.statistic, **settings)
+        else:
+            kept = arrays.on_host(last.statistic)
+            statistics = Accumulator.of(kept, bias=plan.fit_intercept, **settings)
+        statistics = targets.aligned(statistics, net._targets(plan))
+        return cls(plan, hidden, reports, targets.outputs(plan), statistics)
 
     @QUIET
     def add(self, rows: Table) -> OutputLayer:
@@ -105,6 +122,15 @@ class OutputLayer:
         n = self.statistics.n
         with one_thread_if_narrow(max(len(rows), n), n):
             return self._with(self.statistics.drop(self._reduction(rows), len(rows)))
+
+    def merge(self, other: OutputLayer) -> OutputLayer:
+        """Return the output layer with the rows of another one above the same hidden layers."""
+        if self._fingerprint() != other._fingerprint():
+            raise ValueError(
+                "the networks differ in their hidden weights, activations, direct links, bias or "
+                "target units: draw both with the same random_state, or give both the same init."
+            )
+        return self._with(self.statistics.merge(other.statistics))
 
     def _with(self, statistics: Accumulator) -> OutputLayer:
         return replace(self, statistics=statistics)
@@ -125,6 +151,21 @@ class OutputLayer:
         network = Network((*self.hidden, last), plan.direct_links, plan.input_map)
         return network, [*self.reports, report]
 
+    def _fingerprint(self) -> str:
+        """Return a digest of everything but the rows that the statistics depend on."""
+        plan, digest = self.plan, sha256()
+        for layer in self.hidden:
+            for W in (arrays.to_numpy(layer.V), arrays.to_numpy(layer.w)):
+                digest.update(repr(W.shape).encode() + np.ascontiguousarray(W).tobytes())
+        for f in plan.activations[:-1]:
+            digest.update(_values(f))
+        digest.update(_values(plan.activations[-1].phi))
+        digest.update(b"" if plan.input_map is None else _values(plan.input_map))
+        rest = (self.statistics.n, plan.direct_links, plan.fit_intercept, plan.centre is None)
+        digest.update(repr(rest).encode())
+        digest.update(b"" if plan.centre is None else plan.centre.tobytes())
+        return digest.hexdigest()
+
 
 def _settings(net: Any, plan: Plan, hidden: Sequence[Layer]) -> dict[str, Any]:
     """Return ridge, cut-off and form of the statistics for the present parameters of a network."""
@@ -133,35 +174,6 @@ def _settings(net: Any, plan: Plan, hidden: Sequence[Layer]) -> dict[str, Any]:
         "rcond": cut_off(replace(plan, rcond=check_rcond(net.rcond)), hidden),
         "form": "triangle" if check_solver(net.solver) in ("qr", "svd") else "auto",
     }
-
-
-@QUIET
-def kept_statistics(net: Any, plan: Plan, hidden: Sequence[Layer], report: Report) -> Accumulator:
-    """Return the statistics that the report on an output layer keeps of its rows."""
-    statistic, settings = report.statistic, _settings(net, plan, hidden)
-    if statistic is None:
-        raise ValueError(
-            "this network keeps no statistics of its rows: fit a new one with partial_fit."
-        )
-    if isinstance(statistic, Accumulator):
-        return replace(statistic, **settings)
-    return Accumulator.of(arrays.on_host(statistic), bias=plan.fit_intercept, **settings)
-
-
-def fingerprint(plan: Plan, hidden: Sequence[Layer], n_features: int) -> str:
-    """Return a digest of everything but the rows that the statistics depend on."""
-    digest = sha256()
-    for layer in hidden:
-        for W in (arrays.to_numpy(layer.V), arrays.to_numpy(layer.w)):
-            digest.update(repr(W.shape).encode() + np.ascontiguousarray(W).tobytes())
-    for f in plan.activations[:-1]:
-        digest.update(_values(f))
-    digest.update(_values(plan.activations[-1].phi))
-    digest.update(b"" if plan.input_map is None else _values(plan.input_map))
-    rest = (n_features, plan.direct_links, plan.fit_intercept, plan.centre is None)
-    digest.update(repr(rest).encode())
-    digest.update(b"" if plan.centre is None else plan.centre.tobytes())
-    return digest.hexdigest()
 
 
 def _values(f: Function) -> bytes:
