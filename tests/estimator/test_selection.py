@@ -1,4 +1,4 @@
-"""The estimators that settle everything themselves: honest, and sane on odd tables."""
+"""The estimators that select all hyper-parameters: honest scores, and sane on odd tables."""
 
 import pickle
 import warnings
