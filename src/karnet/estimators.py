@@ -123,20 +123,18 @@ class KARClassifier(Scored, ClassifierMixin, KARNetwork):
 
     Class and sample weights have an effect only if the network cannot fit every row exactly.
 
-    With ``hidden="metric"``, M is the mean outer product of the derivatives of the output (before
-    its activation) with respect to the input. If the weights of the first hidden layer were drawn
-    as G, they become ``M^{1/2} G``, biases stay the same, and the output layer is solved again,
-    `n_rounds` times. Of all rounds, including the initial one, the round with the smallest exact
-    leave-one-out squared error (at the default `rcond`) is kept. The targets shaped this layer, so
-    its leave-one-out error is optimistic: evaluate it on other rows. Standardise the inputs, since
-    the weights of all features are drawn from the same distribution.
+    With ``hidden="metric"``, weights G of the first hidden layer become ``M^{1/2} G``, where M is
+    the mean outer product of the derivatives of the output (before its activation) with respect to
+    the input, and the output layer is solved again, `n_rounds` times. The round with the smallest
+    exact leave-one-out squared error (at the default `rcond`) is kept, which may be the initial
+    one. This error is optimistic, since the targets shaped the layer: evaluate the network on
+    other rows. Standardise the inputs, since the weights of all features are drawn alike.
 
     Infinitely wide layers need ``hidden="random"``. They have no weights: the output layer is
-    solved in the dual, where products of hidden units have a closed form, a kernel of
-    `karnet.kernels` at scale 1, so standardise the inputs. "relu" layers are those of rows [1, x]
-    scaled to length one, with standard normal weights and no further biases, each layer of h units
-    multiplied by ``sqrt(2 / h)``. "cos" and "sin" are a single layer of units of all phases,
-    multiplied by ``sqrt(2 / h)``: ``init="normal"`` gives the Gaussian kernel (finite layers have
+    solved in the dual, with a kernel of `karnet.kernels` at scale 1, so standardise the inputs.
+    "relu" layers see rows [1, x] scaled to length one and have standard normal weights, no further
+    biases and a factor ``sqrt(2 / h)`` for h units. "cos" and "sin" are a single layer of units of
+    all phases with the same factor: ``init="normal"`` gives the Gaussian kernel (finite layers have
     normal biases instead, and differ), "cauchy" the Laplace kernel of absolute differences. Direct
     links add the product of the inputs. The bias is never penalised, ``alpha=0`` is the limit of
     small ridges, `rcond` and `solver` are not used, and sparse inputs are made dense. The cost
@@ -453,20 +451,18 @@ class KARRegressor(Scored, RegressorMixin, KARNetwork):
 
     Sample weights have an effect only if the network cannot fit every row exactly.
 
-    With ``hidden="metric"``, M is the mean outer product of the derivatives of the output (before
-    its activation) with respect to the input. If the weights of the first hidden layer were drawn
-    as G, they become ``M^{1/2} G``, biases stay the same, and the output layer is solved again,
-    `n_rounds` times. Of all rounds, including the initial one, the round with the smallest exact
-    leave-one-out squared error (at the default `rcond`) is kept. The targets shaped this layer, so
-    its leave-one-out error is optimistic: evaluate it on other rows. Standardise the inputs, since
-    the weights of all features are drawn from the same distribution.
+    With ``hidden="metric"``, weights G of the first hidden layer become ``M^{1/2} G``, where M is
+    the mean outer product of the derivatives of the output (before its activation) with respect to
+    the input, and the output layer is solved again, `n_rounds` times. The round with the smallest
+    exact leave-one-out squared error (at the default `rcond`) is kept, which may be the initial
+    one. This error is optimistic, since the targets shaped the layer: evaluate the network on
+    other rows. Standardise the inputs, since the weights of all features are drawn alike.
 
     Infinitely wide layers need ``hidden="random"``. They have no weights: the output layer is
-    solved in the dual, where products of hidden units have a closed form, a kernel of
-    `karnet.kernels` at scale 1, so standardise the inputs. "relu" layers are those of rows [1, x]
-    scaled to length one, with standard normal weights and no further biases, each layer of h units
-    multiplied by ``sqrt(2 / h)``. "cos" and "sin" are a single layer of units of all phases,
-    multiplied by ``sqrt(2 / h)``: ``init="normal"`` gives the Gaussian kernel (finite layers have
+    solved in the dual, with a kernel of `karnet.kernels` at scale 1, so standardise the inputs.
+    "relu" layers see rows [1, x] scaled to length one and have standard normal weights, no further
+    biases and a factor ``sqrt(2 / h)`` for h units. "cos" and "sin" are a single layer of units of
+    all phases with the same factor: ``init="normal"`` gives the Gaussian kernel (finite layers have
     normal biases instead, and differ), "cauchy" the Laplace kernel of absolute differences. Direct
     links add the product of the inputs. The bias is never penalised, ``alpha=0`` is the limit of
     small ridges, `rcond` and `solver` are not used, and sparse inputs are made dense. The cost

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 from itertools import repeat
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -34,39 +34,32 @@ class Scan:
     """
 
     n_rows: int
-    n_features: int
-    target_shape: tuple[int, ...]
-    statistic: Any
-    weighted: bool
-    sample: Sample
+    n_features: int = 0
+    target_shape: tuple[int, ...] = ()
+    statistic: Any = None
+    weighted: bool = False
+    sample: Any = None
 
     @classmethod
     def through(cls, passes: Passes, targets: AnyTargets) -> Scan:
         """Return the result of a pass."""
-        of_block = partial(_Scanned.of, targets, passes.names, passes.n_rows)
-        scan = passes.reduce(of_block, repeat(SCAN.rows)).scan
-        if scan is None:
+        of_block = partial(cls.of, targets, passes.names, passes.n_rows)
+        scan = passes.reduce(of_block, repeat(SCAN.rows))
+        if not scan.n_rows:
             raise ValueError("the blocks hold no rows of a weight above 0.")
         return scan
 
     @classmethod
     def of(
-        cls,
-        targets: AnyTargets,
-        names: Any,
-        n_rows: int | None,
-        X: Any,
-        y: Any,
-        sample_weight: Any,
-    ) -> Self | None:
-        """Check one block, and return its scan; None if it has no rows."""
+        cls, targets: AnyTargets, names: Any, n_rows: int | None, X: Any, y: Any, sample_weight: Any
+    ) -> Scan:
+        """Check one block, and return its scan; it is empty if no row has a weight above 0."""
         X = validation.plain_inputs(X)
         validation.refuse_infinite(X, names)
+        if X.shape[0]:
+            X, y, weight = weighted_rows(targets.check, X, y, sample_weight, some_positive=False)
         if not X.shape[0]:
-            return None
-        X, y, weight = weighted_rows(targets.check, X, y, sample_weight, some_positive=False)
-        if not len(y):
-            return None
+            return cls(0)
         return cls(
             len(y),
             X.shape[1],
@@ -78,6 +71,8 @@ class Scan:
 
     def merge(self, other: Scan, /) -> Scan:
         """Return the scan of both."""
+        if not self.n_rows or not other.n_rows:
+            return self if self.n_rows else other
         for name, mine, theirs in (
             ("columns of X", self.n_features, other.n_features),
             ("outputs in y", self.target_shape, other.target_shape),
@@ -94,20 +89,6 @@ class Scan:
             self.weighted or other.weighted,
             self.sample.merge(other.sample),
         )
-
-
-@dataclass(frozen=True)
-class _Scanned:
-    scan: Scan | None
-
-    @classmethod
-    def of(cls, *block: Any) -> _Scanned:
-        return cls(Scan.of(*block))
-
-    def merge(self, other: _Scanned, /) -> _Scanned:
-        if self.scan is None or other.scan is None:
-            return other if self.scan is None else self
-        return _Scanned(self.scan.merge(other.scan))
 
 
 def scanned(passes: Passes, targets: AnyTargets) -> tuple[AnyTargets, Streamed]:

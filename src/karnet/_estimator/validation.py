@@ -135,12 +135,11 @@ def plain_inputs(X: Any) -> Any:
 
 def _refusal(X: Any, error: Exception) -> Exception:
     """Return an error that describes in one sentence what is wrong with X."""
-    return (TypeError if isinstance(error, TypeError) else ValueError)(_one_sentence(X, error))
+    return (TypeError if isinstance(error, TypeError) else ValueError)(_sentence(X, str(error)))
 
 
-def _one_sentence(X: Any, error: Exception) -> str:
-    """Return what is wrong with X; scikit-learn may show the whole table, or no column."""
-    message = str(error)
+def _sentence(X: Any, message: str) -> str:
+    """Return one sentence for a message of scikit-learn, which may show the whole table."""
     if "Expected 2D array" in message:
         return (
             f"X must have two dimensions, rows and features, but its shape is {np.shape(X)}: "
@@ -150,13 +149,14 @@ def _one_sentence(X: Any, error: Exception) -> str:
         return "X must hold real numbers: Complex data not supported."
     if "unique column names" in message:
         return "X has several columns of one name: give each column its own name."
+    ragged = "X must hold numbers in rows of equal length."
     if "inhomogeneous shape" in message:
-        return "X must hold numbers in rows of equal length."
+        return ragged
     try:
         column = _column_without_numbers(X)
     except ValueError:
-        return "X must hold numbers in rows of equal length."
-    # scikit-learn may list all feature names, or the whole table.
+        return ragged
+    # The list of feature names has several lines.
     message = message if message.startswith("The feature names") else message.partition("\n")[0]
     if column is not None:
         return f"X must hold numbers, but column {column} does not ({message}): encode it first."
@@ -190,16 +190,14 @@ def _raise_infinite(block: Any, names: Any) -> None:
 
 def check_real_targets(y: Any, n_rows: int) -> Array:
     """Return y as a finite float64 array of one or two dimensions, with the rows of X."""
-    _refuse_no_targets(y)
-    y = arrays.to_numpy(y) if arrays.is_foreign(y) else y
+    y = _on_host(y)
     try:
         y = check_array(y, ensure_2d=False, dtype=np.float64, ensure_all_finite=False)
     except REFUSALS as error:
         raise ValueError(
             "y must hold real numbers, one row per sample and one column per output."
         ) from error
-    check_rows(y, n_rows)
-    _refuse_infinite_targets(y)
+    _check_targets(y, n_rows)
     if np.abs(y).max() > LARGEST_TARGET:
         raise ValueError("y holds values too large to be squared: give it in another unit.")
     # Products round differently for columns that are contiguous; results must not depend on it.
@@ -208,11 +206,8 @@ def check_real_targets(y: Any, n_rows: int) -> Array:
 
 def check_labels(targets: Any, n_rows: int) -> NDArray[Any]:
     """Return the targets as one label per row, of any type that can be sorted."""
-    _refuse_no_targets(targets)
-    targets = arrays.to_numpy(targets) if arrays.is_foreign(targets) else targets
-    y = one_column(targets)
-    check_rows(y, n_rows)
-    _refuse_infinite_targets(y)
+    y = one_column(_on_host(targets))
+    _check_targets(y, n_rows)
     if y.dtype == object:
         check_sortable(y)
     if y.dtype.kind in "fc":
@@ -247,9 +242,10 @@ def check_sortable(y: NDArray[Any]) -> None:
         raise ValueError("y holds missing labels (None or NaN): leave out rows without a class.")
 
 
-def _refuse_no_targets(y: Any) -> None:
+def _on_host(y: Any) -> Any:
     if y is None:
         raise ValueError("fit requires y to be passed, but the target y is None.")
+    return arrays.to_numpy(y) if arrays.is_foreign(y) else y
 
 
 def check_rows(y: Any, n_rows: int) -> None:
@@ -258,7 +254,8 @@ def check_rows(y: Any, n_rows: int) -> None:
         raise ValueError(f"y must have as many rows as X, {n_rows}, but has {y.shape[0]}.")
 
 
-def _refuse_infinite_targets(y: NDArray[Any]) -> None:
+def _check_targets(y: NDArray[Any], n_rows: int) -> None:
+    check_rows(y, n_rows)
     if y.dtype.kind in "fc" and not np.isfinite(y).all():
         raise ValueError("y holds NaN or infinity (inf): leave out rows without a target.")
 
