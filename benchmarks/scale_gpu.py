@@ -27,8 +27,8 @@ import torch
 
 import karnet
 from karnet import KARClassifier, KARClassifierCV
+from karnet._arrays.devices import SETTINGS
 from karnet._arrays.linalg import distances
-from karnet._arrays.namespace import SETTINGS
 from karnet.blocks import Blocks
 
 Q, H, D = 10, 1000, 100

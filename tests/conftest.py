@@ -6,7 +6,8 @@ import os
 
 import pytest
 
-from karnet._arrays.namespace import SETTINGS
+from karnet._arrays.devices import SETTINGS
+from karnet._lstsq.lapack import LIMITS
 from karnet._rows.memory import SIZES
 from tests.offline import ASKED, forbid_network
 
@@ -22,6 +23,17 @@ def block_sizes(monkeypatch):
     def change(**sizes):
         for name, value in sizes.items():
             monkeypatch.setattr(SIZES, name, value)
+
+    return change
+
+
+@pytest.fixture
+def solver_sizes(monkeypatch):
+    """Return a function that changes thresholds of solvers: ``solver_sizes(product=1)``."""
+
+    def change(**sizes):
+        for name, value in sizes.items():
+            monkeypatch.setattr(LIMITS, name, value)
 
     return change
 

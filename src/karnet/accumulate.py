@@ -27,12 +27,13 @@ from ._lstsq.forms import (
     lengths,
     triangle_of_rows,
 )
-from ._lstsq.lapack import EPS, ESTIMATE
+from ._lstsq.lapack import EPS, ESTIMATE_FACTOR
 from ._lstsq.problem import Problem, Reduce
-from ._lstsq.solve import Solution, check_non_negative, check_rcond, real, refuse_overflow
+from ._lstsq.solve import Solution, check_rcond, refuse_overflow
 from ._lstsq.solvers import PRIMAL, from_gram
 from ._lstsq.statistics import Gram, Stack, Triangle
 from ._rows.memory import Rows
+from ._util.checks import check_non_negative, real
 from ._util.messages import shown
 
 __all__ = ["FORMS", "Accumulator"]
@@ -338,7 +339,7 @@ class Accumulator:
             return True
         p = self._problem()
         found = condition(p, gram)
-        return found <= LIMIT and ESTIMATE * p.rcond * found <= 1.0
+        return found <= LIMIT and ESTIMATE_FACTOR * p.rcond * found <= 1.0
 
     def _keeping(self, known: Known | None) -> Accumulator:
         kept = replace(self, statistic=known)

@@ -1,4 +1,4 @@
-"""A data set as blocks of rows that can be read again and need not fit in memory."""
+"""A data set as blocks of rows that can be read repeatedly and need not fit in memory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ._rows.memory import chunk_slices
-from ._rows.streamed import Raw
+from ._rows.streamed import Raw, column_names
 
 __all__ = ["Blocks"]
 
@@ -21,16 +21,17 @@ Paths = Path | Iterable[Path]
 
 @dataclass(frozen=True)
 class Blocks:
-    """Blocks of rows that are read anew each time they are gone through.
+    """Blocks of rows that are read again for every pass over them.
 
     Parameters
     ----------
     read : iterable or callable
-        What gives the blocks: something that can be gone through again, like a list, or a function
-        that returns an iterator over them from the beginning each time it is called.
-        A block is a tuple ``(X, y)`` or ``(X, y, sample_weight)`` of arrays with as many rows.
+        The blocks: an iterable that can be iterated over repeatedly, like a list, or a function
+        that returns a new iterator over the blocks with every call.
+        A block is a tuple ``(X, y)`` or ``(X, y, sample_weight)`` of arrays with the same number
+        of rows.
     feature_names : sequence of str, optional
-        The names of the inputs; without, those of the first block if it is a data frame.
+        The names of the inputs; by default the columns of the first block if it is a data frame.
 
     Examples
     --------
@@ -51,13 +52,13 @@ class Blocks:
 
     @classmethod
     def of(cls, blocks: Any) -> Blocks:
-        """Return what can be read again as blocks."""
+        """Return `Blocks` for any data that can be read repeatedly."""
         if isinstance(blocks, Blocks):
             return blocks
         if isinstance(blocks, Iterator):
             raise ValueError(
-                "blocks can be gone through only once, and learning reads them several times: give "
-                "a list, or the function that makes the iterator."
+                "blocks can be read only once, and fitting reads them several times: give a list, "
+                "or the function that makes the iterator."
             )
         if not callable(blocks) and not isinstance(blocks, Iterable):
             raise ValueError(
@@ -68,16 +69,16 @@ class Blocks:
 
     @classmethod
     def from_arrays(cls, X: Any, y: Any, sample_weight: Any = None) -> Blocks:
-        """Return the rows of arrays, data frames, or whatever gives rows for a slice.
+        """Return the rows of arrays, data frames, or other tables that can be sliced by rows.
 
         Parameters
         ----------
         X : array, data frame or CSR matrix of shape (n_samples, n_features)
-            The inputs: what has a shape and can be sliced, a dataset of an HDF5 file as well.
+            The inputs: any table with a shape that can be sliced, like a dataset of an HDF5 file.
         y : array of shape (n_samples,) or (n_samples, n_outputs)
             The targets.
         sample_weight : array of shape (n_samples,), optional
-            Weights of the rows.
+            Sample weights.
         """
         arrays = [X, y] if sample_weight is None else [X, y, sample_weight]
         names = ["X", "y", "sample_weight"]
@@ -87,19 +88,19 @@ class Blocks:
 
     @classmethod
     def from_npy(cls, X_path: Path, y_path: Path, weight_path: Path | None = None) -> Blocks:
-        """Return the rows of .npy files, mapped to memory a block at a time.
+        """Return the rows of .npy files, mapped to memory block by block.
 
         Parameters
         ----------
         X_path, y_path : path
             The files of inputs, of shape (n_samples, n_features), and targets.
         weight_path : path, optional
-            The file of weights of the rows.
+            The file of sample weights.
         """
         paths = [X_path, y_path] if weight_path is None else [X_path, y_path, weight_path]
         arrays = [_mapped(path) for path in paths]
         _check_shapes(paths, arrays)
-        # A map that ends with its block gives back the memory of what was read.
+        # Files are mapped anew for each block, so that memory is freed after it.
         return cls(partial(_slices, partial(map, _mapped, paths), arrays[0].shape))
 
     @classmethod
@@ -110,19 +111,19 @@ class Blocks:
         columns: Sequence[str] | None = None,
         sample_weight: str | None = None,
     ) -> Blocks:
-        """Return the rows of Parquet files; memory holds few of them, however large row groups are.
+        """Return the rows of Parquet files; memory holds few rows, however large row groups are.
 
         Parameters
         ----------
         paths : path or sequence of paths
-            A file, several, or a folder: all files in it that end in .parquet or .pq, by name.
+            A file, several files, or a folder: its files that end in .parquet or .pq, by name.
         target : str or sequence of str
             The column of targets, numbers or labels; a sequence for several outputs.
         columns : sequence of str, optional
-            The columns of inputs, which must hold numbers. By default all others, less the index
+            The columns of inputs, which must hold numbers. By default all others except the index
             of a data frame that was written by pandas.
         sample_weight : str, optional
-            The column of weights.
+            The column of sample weights.
         """
         return cls._of_files("Parquet", {}, paths, target, columns, sample_weight)
 
@@ -136,12 +137,12 @@ class Blocks:
     ) -> Blocks:
         """Return the rows of Arrow files and streams, also known as Feather and IPC.
 
-        They are mapped to memory. Of compressed ones, memory holds a record batch as a whole.
+        Files are mapped to memory. If they are compressed, memory holds a whole record batch.
 
         Parameters
         ----------
         paths : path or sequence of paths
-            A file, several, or a folder: all files in it that end in .arrow, .arrows, .feather or
+            A file, several files, or a folder: its files that end in .arrow, .arrows, .feather or
             .ipc, by name.
         target, columns, sample_weight
             As in `from_parquet`.
@@ -165,17 +166,17 @@ class Blocks:
         Parameters
         ----------
         paths : path or sequence of paths
-            A file, several, or a folder: all files in it that end in .csv, or .csv.gz and the
-            like, by name.
+            A file, several files, or a folder: its files that end in .csv or, compressed, .csv.gz,
+            .csv.bz2 or .csv.zst, by name.
         target, columns, sample_weight
-            As in `from_parquet`. Inputs and weights are float64; whether a target is a number or a
-            word is told from the first lines.
+            As in `from_parquet`. Inputs and weights are float64; the first lines decide whether a
+            target is a number or a string.
         delimiter : str, default=","
-            What stands between values.
+            The character between values.
         header : sequence of str, optional
-            The names of the columns, if they are not the first line of the file.
+            The names of the columns, if the first line of the file does not hold them.
         types : mapping, optional
-            Types of columns by name where others are wanted, as pyarrow names them:
+            Types of columns by name, to replace the types above, as pyarrow names them:
             ``{"price": "float32", "code": "string"}``.
         """
         names = None if header is None else list(header)
@@ -193,18 +194,18 @@ class Blocks:
         sample_weight: str | None,
     ) -> Blocks:
         try:
-            from ._rows import arrow_files as _arrow
+            from ._rows import arrow_files
         except ModuleNotFoundError as error:
             raise ImportError(
                 "reading Parquet, Arrow or CSV files needs pyarrow: pip install 'karnet[blocks]'."
             ) from error
         columns = (columns,) if isinstance(columns, str) else columns
-        chosen = _arrow.Columns(
+        chosen = arrow_files.Columns(
             target if isinstance(target, str) else tuple(target),
             None if columns is None else tuple(columns),
             sample_weight,
         )
-        rows = _arrow.FileRows.of(getattr(_arrow, kind)(**options), paths, chosen)
+        rows = arrow_files.FileRows.of(getattr(arrow_files, kind)(**options), paths, chosen)
         return cls(rows, rows.names)
 
     @cached_property
@@ -213,7 +214,7 @@ class Blocks:
         if self.feature_names is not None:
             return tuple(self.feature_names)
         for X, _, _ in self._read():
-            return _names(X)
+            return column_names(X)
         return None
 
     def _read(self) -> Iterator[Raw]:
@@ -226,10 +227,10 @@ class Blocks:
             yield (*block, None)[:3]
 
     def __iter__(self) -> Iterator[Raw]:
-        """Yield inputs, targets and weights, or None, of each block as arrays."""
-        seen = None
+        """Yield inputs, targets and weights (or None) of each block as arrays."""
+        first = None
         for number, (X, y, weight) in enumerate(self._read()):
-            names = _names(X)
+            names = column_names(X)
             X = X.tocsr() if hasattr(X, "tocsr") else _array(X, "X", number)
             y = _array(y, "y", number)
             weight = None if weight is None else _array(weight, "sample_weight", number)
@@ -239,23 +240,23 @@ class Blocks:
                 "names of columns": names,
                 "numbers in y": y.dtype.kind in "biuf",
             }
-            seen = seen or kind
-            for what, value in kind.items():
-                if value != seen[what]:
+            first = first or kind
+            for name, value in kind.items():
+                if value != first[name]:
                     raise ValueError(
-                        f"block {number} has other {what} than those before it, {value} instead of "
-                        f"{seen[what]}: all blocks must be of one kind."
+                        f"block {number} has other {name} than the blocks before it, {value} "
+                        f"instead of {first[name]}: all blocks must be of one kind."
                     )
             if len(y) != X.shape[0]:
                 raise ValueError(
-                    f"block {number} must have as many rows of y as of X, {X.shape[0]}, but has "
-                    f"{len(y)}."
+                    f"block {number} must have the same number of rows in y and in X, but has "
+                    f"{len(y)} and {X.shape[0]}."
                 )
             yield X, y, weight
 
 
 def _array(values: Any, name: str, number: int) -> Any:
-    """Return what a block holds as an array of at least one dimension."""
+    """Return a part of a block as an array of at least one dimension."""
     try:
         array = np.asarray(values)
     except (OverflowError, TypeError, ValueError) as error:
@@ -268,13 +269,8 @@ def _array(values: Any, name: str, number: int) -> Any:
     return array
 
 
-def _names(X: Any) -> tuple[str, ...] | None:
-    names = tuple(getattr(X, "columns", ()))
-    return names if names and all(isinstance(name, str) for name in names) else None
-
-
 def _sliceable(values: Any, name: str) -> Any:
-    """Return what gives rows for a slice: itself, or an array of it."""
+    """Return the values as a table that can be sliced by rows."""
     if hasattr(values, "tocsr"):
         return values.tocsr()
     if hasattr(values, "shape") and hasattr(values, "__getitem__"):
@@ -286,7 +282,7 @@ def _sliceable(values: Any, name: str) -> Any:
 
 
 def _slices(arrays: Callable[[], Iterable[Any]], shape: tuple[int, int]) -> Iterator[Any]:
-    """Yield blocks of few numbers of the arrays, which are made anew for each."""
+    """Yield blocks of few numbers of the arrays, which are opened again for each."""
     for rows in chunk_slices(slice(0, shape[0]), shape[1]):
         yield tuple(getattr(array, "iloc", array)[rows] for array in arrays())
 
@@ -314,6 +310,6 @@ def _check_shapes(names: Sequence[Any], arrays: Sequence[Any]) -> None:
     for name, other in zip(names[1:], others, strict=False):
         if not other.shape or other.shape[0] != X.shape[0]:
             raise ValueError(
-                f"{name} must have as many rows as {names[0]}, {X.shape[0]}, but its shape is "
-                f"{other.shape}."
+                f"{name} must have the same number of rows as {names[0]}, {X.shape[0]}, but its "
+                f"shape is {other.shape}."
             )

@@ -39,13 +39,14 @@ from ._lstsq.ridge_factor import (
     checked_split,
     constant,
     factorised,
+    left_out_errors,
     less_than_one,
     lifted,
     reflected,
 )
-from ._lstsq.solve import check_non_negative
 from ._lstsq.statistics import centred
 from ._rows.memory import read_only
+from ._util.checks import check_non_negative
 
 __all__ = ["RidgePath", "accuracy", "alphas", "choose_alpha", "log_loss", "squared_error"]
 
@@ -230,13 +231,11 @@ class RidgePath:
     def loo_path(self, alphas: Sequence[float] | Array) -> Iterator[Array]:
         """Yield `loo` for one alpha after the other."""
         check_left_out(self.weight)
-        copy = 1.0 / np.maximum(self.weight, 1.0)[:, None]
         shares = self._shares(alphas)
-        G = self._beside[0][:, None] + self.U**2 @ shares.T
-        left = (1.0 - copy) + copy * G
+        remaining = self._beside[0] + shares @ (self.U**2).T
         return (
-            self.B - self._residual(share) / (self._root * left[:, k, None])
-            for k, share in enumerate(shares)
+            self.B - left_out_errors(self._residual(share), diagonal, self.weight)
+            for share, diagonal in zip(shares, remaining, strict=True)
         )
 
     def kfold(self, alpha: float, splits: Iterable[ArrayLike]) -> list[Array]:

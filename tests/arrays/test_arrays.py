@@ -36,11 +36,11 @@ def table():
 
 
 @pytest.fixture
-def many_blocks(monkeypatch, block_sizes, device_settings):
+def many_blocks(solver_sizes, block_sizes, device_settings):
     """Make every table many blocks, here and on a device."""
     block_sizes(block=2**12, chunk=2**11)
     device_settings(free_numbers=2**16)
-    monkeypatch.setattr("karnet._lstsq.solve.LARGE", 1e5)
+    solver_sizes(product=1e5)
 
 
 def relative(a, b):
@@ -207,14 +207,14 @@ def test_half_of_a_symmetric_product_is_mirrored():
 
 @pytest.mark.parametrize("far", [False, True], ids=["near", "far from zero"])
 def test_products_in_single_precision_are_refined_to_all_digits(
-    far, table, monkeypatch, device_settings
+    far, table, solver_sizes, device_settings
 ):
     X, y, _ = table
     X = X + 300.0 * far
     options = {"hidden": "random", "activation": "identity", "random_state": 0, "alpha": 1.0}
     expected = KARRegressor((4,), **options).fit(X, y).predict(X)
     device_settings(slow_in_float64=True)
-    monkeypatch.setattr("karnet._lstsq.solve.LARGE", 1.0)
+    solver_sizes(product=1.0)
     A, B = torch.asarray(X), torch.asarray(y)[:, None]
     assert Gram.of(A, B, None, bias=True).single
     net = KARRegressor((4,), device="cpu", **options).fit(X, y)

@@ -25,10 +25,10 @@ def table():
 
 
 @pytest.fixture
-def many_blocks(monkeypatch, block_sizes):
+def many_blocks(solver_sizes, block_sizes):
     """So small blocks that every table has many, and a sample is not all of it."""
     block_sizes(block=2**13, sample=700 * D)
-    monkeypatch.setattr("karnet._lstsq.solve.LARGE", 1e6)
+    solver_sizes(product=1e6)
 
 
 def cut(*arrays, heights=(700, 1, 0, 13, 900, 5, 1300)):
@@ -119,7 +119,7 @@ def test_names_and_shapes_are_those_of_the_blocks(table):
             "block 1 has other columns of X",
         ),
         ([(np.ones((2, 2)), np.ones(2)), (np.ones((2, 2)), np.ones((2, 2)))], "other columns of y"),
-        ([(np.ones((2, 2)), np.ones(3))], "as many rows"),
+        ([(np.ones((2, 2)), np.ones(3))], "same number of rows"),
         ([(np.full((2, 2), np.nan), np.ones(2))], "column 0"),
         ([(np.ones((2, 2)), np.ones(2), [1.0, -1.0])], "not negative"),
     ],
@@ -140,7 +140,7 @@ def test_blocks_that_change_between_passes_are_refused(table):
         n_read.append(1)
         yield X[len(n_read) :], y[len(n_read) :]
 
-    with pytest.raises(ValueError, match="rows when they were read first and 2997 now"):
+    with pytest.raises(ValueError, match="rows in the first pass and 2997 now"):
         KARRegressor((10,), hidden="random").fit_blocks(shrinking)
 
     def renamed():

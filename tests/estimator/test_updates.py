@@ -118,8 +118,8 @@ def test_fit_leaves_what_updates_need(kind, solver, bias, alpha, m):
     assert distance(net, reference) < 1e-8
 
 
-def test_fit_of_many_rows_keeps_products_that_updates_refuse_where_digits_are_lacking(monkeypatch):
-    monkeypatch.setattr("karnet._lstsq.solve.LARGE", 1.0)
+def test_fit_of_many_rows_keeps_products_that_updates_refuse_where_digits_are_lacking(solver_sizes):
+    solver_sizes(product=1.0)
     X, y = table(KARRegressor, 400)
     good = KARRegressor((12,), **RANDOM).fit(X[:200], y[:200])
     assert isinstance(good.layers_[-1].statistic, Gram)

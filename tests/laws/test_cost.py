@@ -6,10 +6,9 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from scipy.linalg import lapack
 
 from karnet import KARClassifier, KARRegressor
-from karnet._lstsq.lapack import Normal
-from karnet._lstsq.statistics import triangular
 from karnet.activations import ACTIVATIONS, Activation
 
 M, D, H, Q = 6000, 8, 150, 4
@@ -23,10 +22,10 @@ def data():
 
 
 @pytest.fixture
-def many_blocks(monkeypatch, block_sizes):
+def many_blocks(solver_sizes, block_sizes):
     """Blocks of 600 rows, so that no layer is ever there as a whole."""
     block_sizes(block=600 * H)
-    monkeypatch.setattr("karnet._lstsq.solve.LARGE", 1e6)
+    solver_sizes(product=1e6)
 
 
 def counting(name, counts):
@@ -93,11 +92,17 @@ def test_memory_is_that_of_blocks_and_not_of_rows(hidden, data):
 def test_of_q_classes_q_right_hand_sides_are_solved(solver, hidden, data, monkeypatch):
     widths = []
 
-    def noting(function):
-        return lambda first, last: widths.append(last.shape[1]) or function(first, last)
+    def noting(routine, position):
+        """Return a routine of LAPACK that notes how many right-hand sides it is given."""
 
-    monkeypatch.setattr(Normal, "__call__", noting(Normal.__call__))
-    monkeypatch.setattr("karnet._lstsq.statistics.triangular", noting(triangular))
+        def noted(*arguments, **options):
+            widths.append(arguments[position].shape[1])
+            return routine(*arguments, **options)
+
+        return noted
+
+    monkeypatch.setattr(lapack, "dpotrs", noting(lapack.dpotrs, 1))
+    monkeypatch.setattr(lapack, "dormqr", noting(lapack.dormqr, 4))
     KARClassifier((H,), hidden=hidden, alpha=1e-3, solver=solver, random_state=0).fit(*data)
     assert set(widths) == {Q}
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from karnet._network import blockwise_loo as _loo_blocks
 from karnet._network.blockwise_loo import loo_squared_error
 from karnet._rows.memory import Rows
 from karnet.loo import RidgePath, squared_error
@@ -33,8 +32,8 @@ def error(A, B, weight, bias, alpha):
     return loo_squared_error(rows, A.shape[1], **identity, bias=bias, alpha=alpha)
 
 
-def cut_into_blocks(monkeypatch, block_sizes):
-    monkeypatch.setattr("karnet._network.blockwise_loo.IN_MEMORY", 0)
+def cut_into_blocks(solver_sizes, block_sizes):
+    solver_sizes(loo_in_memory=0)
     block_sizes(block=1, chunk=32, shortest=13)
 
 
@@ -42,7 +41,7 @@ def cut_into_blocks(monkeypatch, block_sizes):
 @pytest.mark.parametrize("weights", WEIGHTS)
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("alpha", [0.0, 1e-6, 0.3])
-def test_blocks_give_the_error_of_all_rows(shape, weights, bias, alpha, monkeypatch, block_sizes):
+def test_blocks_give_the_error_of_all_rows(shape, weights, bias, alpha, solver_sizes, block_sizes):
     rng = np.random.default_rng(0)
     A = SHAPES[shape](rng)
     B, weight = rng.standard_normal((len(A), 2)), WEIGHTS[weights](rng, len(A))
@@ -50,7 +49,7 @@ def test_blocks_give_the_error_of_all_rows(shape, weights, bias, alpha, monkeypa
     features = with_ones(A) if bias and not alpha else A
     path = RidgePath.of(features, B, weight, bias and alpha > 0)
     assert expected == squared_error(B, path.loo(alpha), weight)
-    cut_into_blocks(monkeypatch, block_sizes)
+    cut_into_blocks(solver_sizes, block_sizes)
     np.testing.assert_allclose(error(A, B, weight, bias, alpha), expected, rtol=1e-6)
 
 
@@ -71,13 +70,12 @@ def test_one_row_leaves_none_to_learn_from():
     assert np.isfinite(error(*row, np.array([2.0]), True, 1.0))
 
 
-def test_the_error_is_that_of_the_goals(monkeypatch, block_sizes):
+def test_the_error_is_measured_in_the_targets(solver_sizes, block_sizes):
     rng = np.random.default_rng(0)
     A, codes, goals = rng.standard_normal((40, 5)), rng.integers(0, 3, 40), rng.random((3, 2))
     solve = {"bias": True, "alpha": 0.1}
     direct = error(A, goals[codes], None, **solve)
     through = (Rows(A, codes), 5, lambda y: np.eye(3)[y], lambda M: M @ goals)
     np.testing.assert_allclose(loo_squared_error(*through, **solve), direct)
-    cut_into_blocks(monkeypatch, block_sizes)
+    cut_into_blocks(solver_sizes, block_sizes)
     np.testing.assert_allclose(loo_squared_error(*through, **solve), direct)
-    assert _loo_blocks.IN_MEMORY == 0

@@ -176,11 +176,11 @@ def test_a_weight_is_a_number_of_copies(alpha):
 
 
 @pytest.mark.parametrize("memory", [2**22, 0])
-def test_blocks_of_any_size_give_the_same_network(memory, monkeypatch, block_sizes):
+def test_blocks_of_any_size_give_the_same_network(memory, solver_sizes, block_sizes):
     X, y = two_of_twenty(3000)
     net = KARRegressor((20,), **RECTIFIED)
     whole = clone(net).fit(X, y)
-    monkeypatch.setattr("karnet._network.blockwise_loo.IN_MEMORY", memory)
+    solver_sizes(loo_in_memory=memory)
     for size in (2**13, 2**15):
         block_sizes(block=size, chunk=size // 4)
         cut = clone(net).fit(X, y)
@@ -189,9 +189,9 @@ def test_blocks_of_any_size_give_the_same_network(memory, monkeypatch, block_siz
     assert not np.array_equal(whole.metric_, np.eye(20))
 
 
-def test_memory_does_not_grow_with_the_rows(monkeypatch, block_sizes):
+def test_memory_does_not_grow_with_the_rows(solver_sizes, block_sizes):
     block_sizes(block=2**16)
-    monkeypatch.setattr("karnet._network.blockwise_loo.IN_MEMORY", 2**16)
+    solver_sizes(loo_in_memory=2**16)
     rng = np.random.default_rng(0)
     X, y = rng.uniform(0, 1, (10_000, 3)), rng.integers(0, 3, 10_000)
     net = KARClassifier((100,), **OPTIONS)

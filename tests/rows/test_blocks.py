@@ -43,10 +43,10 @@ FRAME = make_table()
 
 
 @pytest.fixture(autouse=True)
-def many_blocks(monkeypatch, block_sizes):
+def many_blocks(solver_sizes, block_sizes):
     """So small blocks that every table has many, and a sample is not all of it."""
     block_sizes(block=2**13, chunk=2**9, sample=400 * D, batch=2**10, csv=2**13)
-    monkeypatch.setattr("karnet._lstsq.solve.LARGE", 1e6)
+    solver_sizes(product=1e6)
 
 
 def arrays_of(target, dtype=np.float64):
@@ -247,12 +247,13 @@ def test_an_index_is_no_input(tmp_path):
     assert next(iter(chosen))[0][1].tolist() == [FRAME["x1"][1], 1.0]
 
 
-def test_names_are_known_without_reading_rows(tmp_path, monkeypatch):
-    def refuse(*_):
-        raise AssertionError("rows were read")
-
-    monkeypatch.setattr("karnet._rows.arrow_files.Parquet.batches", refuse)
-    assert in_parquet(tmp_path, "word").names == NAMES
+def test_names_are_known_without_reading_rows(tmp_path):
+    blocks = in_parquet(tmp_path, "word")
+    content = (tmp_path / "all.parquet").read_bytes()
+    (tmp_path / "all.parquet").write_bytes(b"PAR1" + bytes(1000) + content[1004:])
+    assert Blocks.from_parquet(tmp_path / "all.parquet", "word", NAMES).names == NAMES
+    with pytest.raises(ValueError, match="cannot be read as Parquet"):
+        list(blocks)
 
 
 def test_csv_may_have_no_header_another_delimiter_and_types(tmp_path):
@@ -386,7 +387,7 @@ def files(tmp_path):
         ("csv", "text", {}, "text cannot be read as CSV|no column 'word'"),
         ("parquet", "good.parquet", {"target": "Word"}, "no column 'Word': its columns are x0, x1"),
         ("parquet", "good.parquet", {"columns": ["x9"]}, "no column 'x9'"),
-        ("parquet", "good.parquet", {"columns": []}, "no columns besides word"),
+        ("parquet", "good.parquet", {"columns": []}, "no columns except word"),
         ("parquet", "good.parquet", {"target": "x0"}, "string in column 'word'.*encode it first"),
         ("parquet", "good.parquet", {"sample_weight": "w"}, "no column 'w'"),
         ("csv", "good.csv", {"target": "x0"}, "string in column 'word'.*encode it first"),
@@ -428,7 +429,7 @@ def test_what_is_wrong_with_arrays_is_said(tmp_path):
     (tmp_path / "text.npy").write_text("4, 5")
     (tmp_path / "nothing.npy").write_text("")
     for name, said in [
-        ("y.npy", "y.npy must have as many rows as .*X.npy, 4, but its shape is .3,."),
+        ("y.npy", "y.npy must have the same number of rows as .*X.npy, 4, but its shape is .3,."),
         ("absent.npy", "there is no file .*absent.npy"),
         ("objects.npy", "objects.npy cannot be read as .npy"),
         ("two.npz", "two.npz holds several arrays"),
@@ -440,7 +441,7 @@ def test_what_is_wrong_with_arrays_is_said(tmp_path):
         assert "\n" not in str(caught.value)
     with pytest.raises(ValueError, match="X must have two dimensions"):
         Blocks.from_arrays([1.0, 2.0], [1.0, 2.0])
-    with pytest.raises(ValueError, match="sample_weight must have as many rows"):
+    with pytest.raises(ValueError, match="sample_weight must have the same number of rows"):
         Blocks.from_arrays([[1.0], [2.0]], [1.0, 2.0], 3.0)
 
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import io
 import os
 import re
-import resource
 import signal
 import threading
 import time
@@ -30,10 +28,8 @@ from karnet import KARClassifier, KARClassifierCV, KARRegressor, KARRegressorCV
 from karnet._arrays.threads import ONE_THREAD
 from karnet._estimator.targets import SCAN
 from karnet._lstsq.statistics import Sum
-from karnet._rows.dask import DaskPasses
+from karnet._rows.dask import Cutter, DaskPasses, merged_runs, total
 from karnet._rows.memory import in_order, merged
-from karnet._rows.recut import Cutter, join, total
-from karnet._rows.worker import on_worker
 
 M, D = 3000, 6
 HEIGHTS = (700, 1, 0, 13, 900, 5, 1300, 81)
@@ -72,11 +68,10 @@ def cluster(two_workers):
 
 
 @pytest.fixture
-def many_passes(monkeypatch, block_sizes):
+def many_passes(monkeypatch, solver_sizes, block_sizes):
     """So small blocks that rows are not gathered after the first pass, nor all in the sample."""
     block_sizes(block=2**13, sample=700 * D)
-    monkeypatch.setattr("karnet._lstsq.solve.LARGE", 1e6)
-    monkeypatch.setattr("karnet._network.blockwise_loo.IN_MEMORY", 2**13)
+    solver_sizes(product=1e6, loo_in_memory=2**13)
     monkeypatch.setattr(SCAN, "rows", 2**9)
 
 
@@ -157,7 +152,7 @@ def test_arrays_and_frames_go_together_if_their_blocks_do(of_X, of_y, table):
     targets = np.c_[y, -y]
     if framed in (of_X, of_y) and of_X is not of_y:
         frame, other = (of_X, X) if of_X is framed else (of_y, targets)
-        with pytest.raises(ValueError, match="as many blocks of rows as X"):
+        with pytest.raises(ValueError, match="same number of blocks of rows as X"):
             KARRegressor((5,)).fit(of_X(X), of_y(targets))
         known = frame(other).to_dask_array(lengths=True)
         rows = (known, of_y(targets)) if of_X is framed else (of_X(X), known)
@@ -282,15 +277,18 @@ X2, Y2 = np.ones((4, 2)), np.arange(4.0)
         ((da.from_array(X2), dask.delayed(Y2)), "y is a Delayed"),
         ((da.from_array(Y2), da.from_array(Y2)), "X must have 2 dimensions, but has 1"),
         ((da.from_array(X2), da.ones((4, 1, 1))), "y must have 1 or 2 dimensions"),
-        ((da.from_array(X2)[:, da.ones(2) > 0], da.from_array(Y2)), "of unknown number"),
-        ((da.from_array(X2), da.from_array(Y2[:3])), "as many rows as X, 4, but has 3"),
+        ((da.from_array(X2)[:, da.ones(2) > 0], da.from_array(Y2)), "unknown number of columns"),
+        ((da.from_array(X2), da.from_array(Y2[:3])), "same number of rows as X, 4, but has 3"),
         ((da.from_array(X2[:0]), da.from_array(Y2[:0])), "hold no rows"),
-        ((framed(X2, 2), framed(Y2, 1)), "y must have as many partitions as X, 2, but has 1"),
+        (
+            (framed(X2, 2), framed(Y2, 1)),
+            "same number of partitions as X, 2, but has 1",
+        ),
         (
             (da.from_array(X2, chunks=2), framed(Y2, 1)),
-            r"as many blocks of rows as X, 2, but has 1, of unknown sizes: call compute_chunk",
+            "number of blocks of rows as X, 2, but has 1, of unknown sizes: call compute_chunk",
         ),
-        ((framed(X2, 2), framed(np.arange(6.0), 2)), "as many rows as X in every block, 2"),
+        ((framed(X2, 2), framed(np.arange(6.0), 2)), "same number of rows as X in every block, 2"),
         ((da.from_array(np.full((4, 2), np.nan)), da.from_array(Y2)), "infinity .* column 0"),
         ((framed(np.full((4, 2), np.inf)), framed(Y2)), "column 'a'"),
         ((framed(np.full((4, 2), "word")), framed(Y2)), "column 'a' does not"),
@@ -366,23 +364,24 @@ def test_however_rows_are_cut_they_are_added_up_in_one_order(heights, cuts):
     expected = merged(of_block(x[i:j], 0, 0) for i, j in pairwise(cutter.edges))
     edges = [0, *cuts, 100]
     tables = [(x[i:j], x[i:j], None) for i, j in pairwise(edges)]
-    ends = [cutter.ends(*each) for each in zip(edges, tables, strict=False)]
+    places = [{"start": i, "size": j - i} for i, j in pairwise(edges)]
+    ends = [cutter.ends(rows, **place) for rows, place in zip(tables, places, strict=True)]
     runs = []
     for step in cutter.steps([len(table[0]) for table in tables]):
         k = step.tables.start
         if len(step.tables) == 1:
-            runs.append(cutter.whole(edges[k], tables[k], step.blocks))
+            runs.append(cutter.whole(tables[k], **places[k], blocks=step.blocks))
         else:
-            runs.append(cutter.seam(step.blocks.start, *(ends[k] for k in step.tables)))
+            runs.append(cutter.seam(*(ends[k] for k in step.tables), block=step.blocks.start))
     while len(runs) > 1:
-        runs = [join(*runs[i : i + 3]) for i in range(0, len(runs), 3)]
+        runs = [merged_runs(*runs[i : i + 3]) for i in range(0, len(runs), 3)]
     assert total(runs[0]).value == expected.value
 
 
 def test_rows_that_wait_for_others_do_not_keep_their_table_in_memory():
     cutter = Cutter.into([60, 40], 100, lambda X, y, weight: Sum(X.sum(axis=0)))
     x = np.ones((80, 1))
-    parts = cutter.ends(10, (x, x[:, 0], None))
+    parts = cutter.ends((x, x[:, 0], None), start=10, size=80)
     assert [len(part.rows[0]) for part in parts] == [50, 30]
     assert all(array.base is None for part in parts for array in part.rows[:2])
 
@@ -403,7 +402,7 @@ def test_blocks_share_the_cores_with_each_other_alone(scheduler, table):
         found.append((inside, blas_threads(), threads == {threading.get_ident()}))
         return Sum(np.ones(1))
 
-    passes = DaskPasses.over(cut(X), cut(y), None)
+    passes = DaskPasses.over(np.asarray, cut(X), cut(y), None)
     with threadpool_limits(2), dask.config.set(scheduler=scheduler, num_workers=3):
         total = passes.reduce(of_block, repeat(100))
         assert blas_threads() == {2}
@@ -414,23 +413,25 @@ def test_blocks_share_the_cores_with_each_other_alone(scheduler, table):
 @pytest.mark.usefixtures("many_passes")
 @pytest.mark.parametrize("options", OPTIONS)
 def test_what_is_sent_for_a_pass_is_the_network_and_not_the_rows(
-    options, table, monkeypatch, block_sizes
+    options, table, solver_sizes, block_sizes
 ):
     sent, taken = [], []
-    reduce = DaskPasses.reduce
 
-    def noted(self, of_block, heights):
-        found = reduce(self, of_block, heights)
-        sent.append(len(cloudpickle.dumps(of_block)))
-        taken.append(len(cloudpickle.dumps(found)))
+    def noted(expression, keys, **options):
+        """Run a graph, and note the sizes of its function and of its result."""
+        found = dask.get(expression, keys, **options)
+        for key, node in dict(expression.__dask_graph__()).items():
+            if str(key[0]).startswith("statistic-"):
+                sent.append(len(cloudpickle.dumps(node)))
+                taken.append(len(cloudpickle.dumps(found)))
         return found
 
-    monkeypatch.setattr(DaskPasses, "reduce", noted)
-    monkeypatch.setattr("karnet._network.blockwise_loo.IN_MEMORY", 0)
+    solver_sizes(loo_in_memory=0)
     block_sizes(block=2**16)
     rows = [da.concatenate([cut(each, 600)] * 6) for each in table]
     for Net, targets in ((KARRegressor, rows[1]), (KARClassifier, rows[2])):
-        net = Net((30, 20), random_state=0, **OPTIONS[options]).fit(rows[0], targets)
+        with dask.config.set(scheduler=noted):
+            net = Net((30, 20), random_state=0, **OPTIONS[options]).fit(rows[0], targets)
         weights = sum(each.nbytes for each in net.coefs_)
         assert max(sent) < 4 * weights + 2**14
         # But for the sample of the first pass.
@@ -458,32 +459,12 @@ class Noted:
 
 def test_a_function_goes_to_each_worker_once_and_without_a_warning(cluster, table, tmp_path):
     X, y, _ = table
-    passes = DaskPasses.over(da.from_array(X, chunks=(100, -1)), da.from_array(y, 100), None)
+    passes = DaskPasses.over(
+        np.asarray, da.from_array(X, chunks=(100, -1)), da.from_array(y, 100), None
+    )
     assert passes.reduce(Noted(tmp_path), repeat(70)).value == M
     notes = [int(path.name.split("-")[0]) for path in tmp_path.iterdir()]
     assert [notes.count(pid) for pid in cluster.run(os.getpid).values()] == [1, 1]
-
-
-def made_and_freed(_):
-    """Return how often memory had to be asked for while large arrays were made and freed."""
-    before = resource.getrusage(resource.RUSAGE_THREAD).ru_minflt
-    for _ in range(50):
-        np.ones(2**18)
-    return resource.getrusage(resource.RUSAGE_THREAD).ru_minflt - before
-
-
-@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallopt"), reason="needs glibc")
-def test_workers_keep_memory_at_hand_while_they_work(cluster):
-    def kept(_):
-        with on_worker():
-            return made_and_freed(0)
-
-    pages = 50 * 2**21 // resource.getpagesize()
-    outside, inside, after = (
-        cluster.submit(f, 0, pure=False).result() for f in (made_and_freed, kept, made_and_freed)
-    )
-    assert inside < 0.2 * pages
-    assert min(outside, after) > 0.8 * pages
 
 
 def slow_and_noted(block, folder=None):

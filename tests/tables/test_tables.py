@@ -149,8 +149,8 @@ REFUSED = {
     "long": ("a,b\n1,2\n3,4,5\n", "has 3 cells, but there are 2 column names"),
     "quotes": ('a,b\n"1,2\n3,4\n', "of t.csv has 1 cells"),
     "gzip": (gzip.compress(b"a,b\n1,2\n" * 99)[:-9], "is damaged"),
-    "parquet": (b"PAR1" + bytes(20) + b"PAR1", "is damaged or cannot be read"),
-    "arrow": (b"ARROW1" + bytes(20), "is damaged or cannot be read"),
+    "parquet": (b"PAR1" + bytes(20) + b"PAR1", "cannot be read as Parquet"),
+    "arrow": (b"ARROW1" + bytes(20), "cannot be read as Arrow"),
     "utf-16": (b"\xff\xfea", "begins as UTF-16 but is not"),
     "feather": (b"FEA1" + bytes(20), "Feather of version 1"),
 }
@@ -408,7 +408,7 @@ def test_wide_tables_of_numbers_skip_the_vectoriser_and_others_are_refused(few_w
     assert portable(model) == (model, None)
     assert len(predict_table(model, Table("t", pa.table(cells)))) == 12
     cells["x7"] = ["text"] * 12
-    with pytest.raises(ValueError, match="column 'x7' of t holds something else than numbers"):
+    with pytest.raises(ValueError, match="column 'x7' of t holds values other than numbers"):
         fit_table(Table("t", pa.table({**cells, "y": y})), "y")
 
 
@@ -575,9 +575,9 @@ def test_a_large_file_without_the_target_or_anything_else_is_refused(tmp_path):
 
 
 def test_text_beyond_memory_is_refused(tmp_path, monkeypatch):
-    from karnet.tables import _read
+    from karnet.tables._text import TEXT_SIZES
 
-    monkeypatch.setattr(_read, "memory", lambda: 16.0)
+    monkeypatch.setattr(TEXT_SIZES, "memory_share", 1e-12)
     with pytest.raises(ValueError, match="save it as Parquet"):
         read_table(written(tmp_path / "t.csv", "a,b\n1,2\n"))
 
@@ -593,7 +593,7 @@ def test_an_arrow_file_whose_cells_lie_elsewhere_is_refused(tmp_path):
         with opened(path, table.schema) as writer:
             writer.write_table(table)
         path.write_bytes(path.read_bytes().replace(right.tobytes(), far.tobytes()))
-        with pytest.raises(ValueError, match="rows is damaged or cannot be read"):
+        with pytest.raises(ValueError, match="rows cannot be read as Arrow"):
             read_table(path)
 
 
@@ -622,7 +622,7 @@ def test_wide_encodings_are_read_and_said(encoding, tmp_path):
 def test_a_table_of_row_numbers_alone_is_refused(tmp_path):
     path = tmp_path / "rows.csv"
     path.write_text("__index_level_0__\n0\n1\n")
-    with pytest.raises(ValueError, match="no column beside row numbers"):
+    with pytest.raises(ValueError, match="no column except row numbers"):
         read_table(path)
     path.write_text("__index_level_0__,b\ninf,1\ninf,2\n")
     with pytest.raises(ValueError, match="does not hold row numbers"):

@@ -10,7 +10,7 @@ import pytest
 from scipy.linalg import lstsq as lapack_lstsq
 
 from karnet import lstsq
-from karnet._lstsq import lapack as _dense
+from karnet._lstsq.lapack import pivoted_qr
 from karnet._lstsq.solve import SOLVERS
 from tests.reference import EPS, with_ones, with_spectrum
 from trust.exact import DIGITS, exact_solution, low_rank_solution
@@ -43,10 +43,9 @@ def test_every_family_meets_the_bars(name):
     assert all(bar.met for bar in bars), [bar.figure for bar in bars]
 
 
-def test_a_solver_trusted_too_far_is_noticed(monkeypatch):
+def test_a_solver_trusted_too_far_is_noticed(solver_sizes):
     """Normal equations that are neither given up nor refined miss the bars of all but "auto"."""
-    monkeypatch.setattr(_dense, "TRUSTED", 0.0)
-    monkeypatch.setattr(_dense, "EXACT", 0.0)
+    solver_sizes(trusted=0.0, exact=0.0)
     bars = family_bars({"": measure(FAMILIES["tall, condition 1e+06"], range(4))})
     assert [bar.met for bar in bars] == [True, True, False, True, False]
 
@@ -102,7 +101,7 @@ def test_rank_is_right_where_pivots_do_not_see_it():
     A, b = 1.5 * kahan(90, 1.2), np.random.default_rng(0).standard_normal(90)
     solution = lstsq(A, b)
     x, _, rank, _ = lapack_lstsq(A, b, cond=90 * EPS, lapack_driver="gelsd")
-    assert np.abs(_dense.pivoted_qr(A)[1][-1, -1]) > 1e-6
+    assert np.abs(pivoted_qr(A)[1][-1, -1]) > 1e-6
     assert solution.rank == rank == 89
     np.testing.assert_allclose(solution.coef, x, rtol=1e-8, atol=1e-8 * np.abs(x).max())
 

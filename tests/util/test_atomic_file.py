@@ -45,7 +45,7 @@ def test_a_device_or_a_pipe_is_never_replaced(tmp_path):
     with pytest.raises(OSError, match="Not an ordinary file"), whole_file(pipe) as unfinished:
         unfinished.write_text("new")
     assert pipe.is_fifo()
-    with pytest.raises(ValueError, match="is no ordinary file: name one to write"):
+    with pytest.raises(ValueError, match="is not an ordinary file: name one to write"):
         check_writable(pipe)
 
 

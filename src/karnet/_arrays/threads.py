@@ -1,4 +1,8 @@
-"""How many threads BLAS may use, and a context in which it uses one."""
+"""The number of threads of BLAS, and a context in which BLAS uses one thread.
+
+`ThreadpoolController.limit` is not used: an interrupt between its start and the return of its
+object would leave the limit behind.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +17,16 @@ from threading import current_thread, get_ident, main_thread
 from joblib.parallel import get_active_backend
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["ONE_THREAD", "one_thread_if_narrow"]
-
-# Numbers of a matrix from which on LAPACK starts a second thread, which takes long where the cores
-# are busy: to limit it takes 20 microseconds. And the smaller side of a matrix up to which a second
-# thread gains less than blocks of rows side by side.
-SMALL, NARROW = 2500, 1000
+# Numbers in a matrix above which LAPACK starts a second thread, which takes long on busy cores; to
+# limit BLAS takes 20 microseconds.
+ONE_THREAD_SIZE = 2500
+# The smaller side of a matrix up to which blocks of rows in parallel gain more than a second thread
+# of BLAS.
+NARROW_SIDE = 1000
+# The only key of `OneThread._inside`.
 HERE = "here"
+# Whether other threads or processes, started by someone else, use the other cores.
+_SHARED = ContextVar("shared", default=False)
 
 
 @cache
@@ -27,15 +34,11 @@ def _blas() -> ThreadpoolController:
     return ThreadpoolController().select(user_api="blas")
 
 
-# Whether other threads or processes, that someone else started, have the other cores.
-_SHARED = ContextVar("shared", default=False)
-
-
 def _is_shared() -> bool:
-    """Return whether others work beside this thread: a pool's tasks, or joblib's in threads."""
+    """Return whether this thread shares the cores with other tasks of a pool or of joblib."""
     if _SHARED.get():
         return True
-    # Processes of joblib work in their main thread, and are told how many threads BLAS may use.
+    # Processes of joblib work in their main thread, and joblib sets their number of BLAS threads.
     return current_thread() is not main_thread() and get_active_backend()[0].nesting_level > 0
 
 
@@ -50,7 +53,7 @@ def _allow(n_threads: list[int]) -> None:
 
 @dataclass(eq=False)
 class _Visit:
-    """A time inside, of one thread, and how many threads BLAS was allowed before."""
+    """A stay of one thread in the context, and the numbers of BLAS threads before it."""
 
     thread: int
     before: list[int] = field(default_factory=list)
@@ -59,17 +62,17 @@ class _Visit:
 class OneThread:
     """A context in which BLAS uses one thread.
 
-    One thread of Python at a time limits BLAS, and gives back itself what was allowed before:
-    threadpoolctl lets no other one do so. Others go on as things are. An interrupt, wherever it
-    comes, leaves no limit behind.
+    One thread of Python at a time limits BLAS, and the same thread restores the numbers of threads
+    before. Other threads change nothing meanwhile. An interrupt, whenever it comes, leaves no limit
+    behind.
     """
 
     def __init__(self) -> None:
-        # Who is inside, if anybody: a dict is asked and changed in one go.
+        # The thread inside, if there is one: `setdefault` of a dict is atomic.
         self._inside: dict[str, _Visit] = {}
 
     def allowed(self) -> int:
-        """Return how many threads BLAS may use outside; 1 if another thread is inside."""
+        """Return the number of BLAS threads outside the context; 1 if another thread is inside."""
         visit = self._inside.get(HERE)
         if _is_shared() or (visit is not None and visit.thread != get_ident()):
             return 1
@@ -82,7 +85,7 @@ class OneThread:
 
     @contextmanager
     def __call__(self) -> Iterator[None]:
-        """Limit BLAS, unless it is limited already or another thread is inside."""
+        """Limit BLAS, unless this or another thread is inside."""
         if self.is_inside():
             yield
             return
@@ -95,7 +98,7 @@ class OneThread:
         finally:
             try:
                 self._end(visit)
-            finally:  # an interrupt may have come meanwhile
+            finally:  # an interrupt may have stopped the first call
                 self._end(visit)
 
     def _end(self, visit: _Visit | None) -> None:
@@ -104,21 +107,21 @@ class OneThread:
             del self._inside[HERE]
 
     def leave(self) -> None:
-        """End what an interrupt on the way in or out may have left begun by this thread.
+        """End the stay of this thread after an interrupt on the way in or out.
 
-        It would end by itself, but not before whoever has caught the interrupt lets go of it.
+        It would end by itself, but only when the caught exception, which holds the frame, is freed.
         """
         if self.is_inside():
             self._end(self._inside.get(HERE))
 
     def forget_others(self) -> None:
-        """End what another thread began, which is not there in a process forked from its own."""
+        """End the stay of another thread, which does not exist in a forked process."""
         if not self.is_inside():
             self._end(self._inside.get(HERE))
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Limit BLAS, and allow for no other threads inside: a pool of workers has the cores."""
+        """Limit BLAS and start no threads inside: other workers of a pool use the cores."""
         outside = _SHARED.get()
         try:
             _SHARED.set(True)
@@ -134,6 +137,6 @@ if hasattr(os, "register_at_fork"):
 
 
 def one_thread_if_narrow(m: int, n: int) -> AbstractContextManager[None]:
-    """Return the context to work on an m x n matrix in."""
-    narrow = min(m, n) <= NARROW
-    return ONE_THREAD() if narrow and m * n > SMALL else nullcontext()
+    """Return the context for work on an m x n matrix."""
+    narrow = min(m, n) <= NARROW_SIDE
+    return ONE_THREAD() if narrow and m * n > ONE_THREAD_SIZE else nullcontext()

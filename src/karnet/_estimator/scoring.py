@@ -15,7 +15,7 @@ from .._lstsq.statistics import Moments, Sum
 from .._rows.memory import read_only
 from .._rows.streamed import Passes
 from ..activations import Array
-from . import validation
+from . import dask_methods, validation
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -24,9 +24,7 @@ def passes_over(X: Any, y: Any, sample_weight: Any) -> Passes | None:
     """Return the passes over the blocks of Dask collections; None for rows in memory."""
     if not validation.is_dask(X, y, sample_weight):
         return None
-    from .._rows.dask import DaskPasses
-
-    return DaskPasses.over(X, y, sample_weight)
+    return dask_methods.passes_over(validation.plain_inputs, X, y, sample_weight)
 
 
 def where_rows_are(method: Method) -> Method:
@@ -36,9 +34,7 @@ def where_rows_are(method: Method) -> Method:
     def predict(self: Any, X: Any, *args: Any, **options: Any) -> Any:
         if not validation.is_dask(X):
             return method(self, X, *args, **options)
-        from .._rows.dask import lazily
-
-        return lazily(self, method.__name__, X, *args, **options)
+        return dask_methods.lazily(self, method.__name__, X, *args, **options)
 
     return cast(Method, predict)
 
@@ -140,9 +136,8 @@ class Scored:
             with np.errstate(over="ignore", invalid="ignore"):
                 score = float(super().score(X, y, sample_weight))  # type: ignore[misc]
             return -np.inf if np.isnan(score) and n_rows > 1 else score
-        from .._rows.dask import over_blocks
-
-        return float(over_blocks(self, self._score_statistic.of, X, y, sample_weight).score)
+        tables = validation.plain_inputs, X, y, sample_weight
+        return float(dask_methods.over_blocks(self, self._score_statistic.of, *tables).score)
 
     def _refuse_times(self, y: Any) -> None:
         """Raise an error if times are to be compared with classes that are not times."""

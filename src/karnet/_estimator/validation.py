@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -18,6 +17,7 @@ from .._arrays.threads import ONE_THREAD
 from .._rows.memory import block_slices
 from .._util.messages import shown
 from ..activations import Array
+from .dask_methods import is_dask as is_dask
 
 # Largest target: sums of squares of larger ones may overflow.
 LARGEST_TARGET = 1e140
@@ -43,12 +43,6 @@ def unchanged_on_failure(estimator: object) -> Iterator[None]:
                 "there is not enough memory for this: use fewer rows, features or units."
             ) from error
         raise
-
-
-def is_dask(*tables: Any) -> bool:
-    """Return whether one of the tables is a Dask collection, which NumPy would load into memory."""
-    dask = sys.modules.get("dask")  # if it is not imported, there are none
-    return dask is not None and any(map(dask.is_dask_collection, tables))
 
 
 def check_inputs(estimator: Any, X: Any, *, reset: bool, finite: bool = True) -> Any:

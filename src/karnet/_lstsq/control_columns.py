@@ -17,8 +17,6 @@ from .forms import Known
 from .lapack import EPS, column_norms
 from .statistics import Centre, Gram, Triangle
 
-__all__ = ["N_CONTROLS", "controlled", "controls", "sizes", "spread", "with_errors"]
-
 Array = NDArray[np.float64]
 K = TypeVar("K", Gram, Triangle)
 

@@ -12,12 +12,18 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .lapack import EPS, ESTIMATE, back_substitute, column_norms, svd, triangular_rcond
+from .lapack import (
+    EPS,
+    ESTIMATE_FACTOR,
+    back_substitute,
+    column_norms,
+    svd,
+    triangular,
+    triangular_rcond,
+)
 from .problem import Problem, noise
 from .solvers import without_noise
-from .statistics import Triangle, triangular
-
-__all__ = ["ULPS", "GoneError", "too_little_left", "without_rows"]
+from .statistics import Triangle
 
 Array = NDArray[np.float64]
 
@@ -130,7 +136,7 @@ def _cut_off(p: Problem) -> float:
 
 def _basis(cut: float, R: Array, Z: Array) -> Full | Span:
     n = R.shape[1]
-    if len(R) == n and triangular_rcond(R) > ESTIMATE * n * cut:
+    if len(R) == n and triangular_rcond(R) > ESTIMATE_FACTOR * n * cut:
         return Full(R, Z)
     return Span.of(cut, R, Z)
 

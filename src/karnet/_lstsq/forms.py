@@ -6,20 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh, eigvalsh
 
-from .lapack import EPS, cholesky, column_norms
+from .lapack import EPS, Cholesky, column_norms, triangular
 from .problem import Problem, noise
-from .statistics import Gram, Stack, Triangle, centred, triangular
-
-__all__ = [
-    "LIMIT",
-    "Known",
-    "as_gram",
-    "as_triangle",
-    "condition",
-    "least_share",
-    "lengths",
-    "triangle_of_rows",
-]
+from .statistics import Gram, Stack, Triangle, centred
 
 Array = NDArray[np.float64]
 Known = Gram | Triangle
@@ -45,9 +34,9 @@ def condition(p: Problem, gram: Gram) -> float:
     if not p.n or not (scale > noise(p, gram.centre)).all() or not np.isfinite(scale).all():
         return np.inf if p.n else 1.0
     K = AA / np.outer(scale, scale)
-    estimate = cholesky(K.T)[1]
-    if estimate * LIMIT**2 >= 1.0:
-        return float(1.0 / np.sqrt(estimate))
+    factor = Cholesky.of(K.T)
+    if factor is not None and factor.reciprocal_condition * LIMIT**2 >= 1.0:
+        return float(1.0 / np.sqrt(factor.reciprocal_condition))
     # LAPACK's estimate is for another norm: it may be well above the condition itself.
     least, *_, most = eigvalsh(K)
     return float(np.sqrt(most / least)) if least > 0.0 else np.inf

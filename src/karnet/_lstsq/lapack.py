@@ -1,12 +1,13 @@
-"""Dense factorisations of small matrices, and when they may be trusted.
+"""Dense factorisations of small matrices, and the limits within which they are trusted.
 
-All of them are SciPy's LAPACK and BLAS: NumPy's is another, and each waits for the other's threads.
+They call SciPy's LAPACK and BLAS: NumPy has its own, and each waits for the threads of the other.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,86 +16,142 @@ from scipy.linalg import svd as scipy_svd
 
 from .._arrays import linalg as algebra
 from .._arrays import namespace as arrays
-from .statistics import BLOCKED
-
-__all__ = [
-    "EPS",
-    "ESTIMATE",
-    "MODERATE",
-    "Normal",
-    "back_substitute",
-    "cholesky",
-    "column_norms",
-    "exact_scale",
-    "largest",
-    "largest_first",
-    "moderate",
-    "normal_solver",
-    "pivoted_qr",
-    "singular_values",
-    "sorted_qr",
-    "svd",
-    "triangular_rcond",
-]
 
 Array = NDArray[np.float64]
 
 EPS = float(np.finfo(np.float64).eps)
-# Reciprocal condition of a Gram matrix (the square of that of A) from which on it may be trusted.
-TRUSTED = 1e-12
-# The same times the root of the number of columns, from which on (a condition of A of about 3)
-# normal equations lose less than half a digit.
-EXACT = 1e-1
-# Values between 1 / this and this may be squared and multiplied freely.
-MODERATE = 1e75
-# LAPACK's condition estimates are exact up to about this factor.
-ESTIMATE = 10.0
+# Values between the reciprocal of this and this are squared and multiplied without overflow.
+SAFE_MAGNITUDE = 1e75
+# Factor by which LAPACK's estimates of a condition number may be off.
+ESTIMATE_FACTOR = 10.0
+# Largest number of columns that LAPACK treats as one block.
+LAPACK_BLOCK = 64
+# Rows up to which the mask of an upper triangle is cached: making it takes longer than using it.
+CACHED_MASK = 32
 
 
-@dataclass(frozen=True)
-class Normal:
-    """The map from M to ``K^-1 M``, and whether its results need no refinement."""
+@dataclass
+class SolverLimits:
+    """Thresholds of the choice between solvers, read at call time so that tests can change them."""
+
+    # Multiplications above which Gram products and Cholesky are faster than an orthogonal method.
+    product: float = 3e7
+    # Least reciprocal condition of a Gram matrix (the square of that of A) for Cholesky.
+    trusted: float = 1e-12
+    # The same times the root of the number of columns, above which (a condition of A of about 3)
+    # normal equations lose less than half a digit and are not refined.
+    exact: float = 1e-1
+    # Number of columns from which on a sample of rows is examined before all rows are reduced.
+    sampled_columns: int = 128
+    # Rows per column from which on a sample is cheap compared with the Gram matrix of all rows.
+    sampled_rows: int = 8
+    # Features (rows times columns) up to which leave-one-out holds them all in memory: above, two
+    # passes over blocks take half the time and less memory.
+    loo_in_memory: int = 2**22
+
+
+LIMITS = SolverLimits()
+
+
+def default_rcond(n_columns: int) -> float:
+    """Return the default cut-off: machine precision times the number of columns."""
+    return EPS * n_columns
+
+
+def significant(s: Array, rcond: float, largest: float | None = None) -> NDArray[np.bool_]:
+    """Return which singular values are above `rcond` times the largest; the largest comes first."""
+    return np.asarray(s > rcond * (s[:1].sum() if largest is None else largest))
+
+
+@dataclass
+class Cholesky:
+    """The Cholesky factorisation ``K + ridge = R'R`` of a positive definite matrix.
+
+    Attributes
+    ----------
+    solve : callable
+        The map from M to ``(K + ridge)^-1 M``.
+    R : ndarray of shape (n, n)
+        The upper factor, with arbitrary values below the diagonal; empty for a matrix on a device.
+    estimate : callable
+        Computes `reciprocal_condition`.
+    """
 
     solve: Callable[[Array], Array]
-    exact: bool
+    R: Array
+    estimate: Callable[[], float]
 
-    def __call__(self, M: Array) -> Array:
-        """Return ``K^-1 M``."""
-        return self.solve(M)
+    @classmethod
+    def of(cls, K: Array, ridge: float | Array = 0.0) -> Cholesky | None:
+        """Factorise ``K + ridge``, or return None if it is not positive definite.
+
+        Parameters
+        ----------
+        K : array of shape (n, n)
+            The matrix, of which only the upper triangle is read. Fortran order saves a copy.
+        ridge : float or array of shape (n,)
+            Added to the diagonal; for a matrix on a device, a float.
+
+        Returns
+        -------
+        Cholesky or None
+        """
+        if not arrays.is_host(K):
+            solve, reciprocal_condition = algebra.cholesky(algebra.add_to_diagonal(K, float(ridge)))
+            if not reciprocal_condition:
+                return None
+            return cls(solve, np.empty((0, 0)), lambda: reciprocal_condition)
+        if not K.size:
+            return None
+        total = _with_ridge(K, ridge) if np.any(ridge) else K
+        R, info = lapack.dpotrf(total, clean=0, overwrite_a=total is not K)
+        if info != 0:
+            return None
+
+        def estimate() -> float:
+            M = _with_ridge(K, ridge) if np.any(ridge) else K
+            # For the upper triangle alone, the larger norm is at least half of the norm of K.
+            norm = max(lapack.dlange("1", M), lapack.dlange("I", M))
+            return float(lapack.dpocon(R, norm)[0])
+
+        return cls(lambda M: np.asarray(lapack.dpotrs(R, M)[0]), R, estimate)
+
+    @classmethod
+    def trusted(cls, K: Array, rcond: float) -> Cholesky | None:
+        """Factorise a Gram matrix K, or return None if its solutions cannot be trusted.
+
+        `rcond` is the cut-off for the singular values of A, where ``K = A'A``.
+        """
+        factor = cls.of(K)
+        least = max(LIMITS.trusted, (ESTIMATE_FACTOR * rcond) ** 2)
+        return factor if factor is not None and factor.reciprocal_condition >= least else None
+
+    @cached_property
+    def reciprocal_condition(self) -> float:
+        """The reciprocal condition number of ``K + ridge``, as LAPACK estimates it."""
+        return self.estimate()
 
 
-def normal_solver(K: Array, rcond: float) -> Normal | None:
-    """Return the map from M to ``K^-1 M``, or None if it cannot be trusted.
-
-    Only the upper triangle of K is read; columns in one piece save a copy.
-    """
-    solve, reciprocal_condition = cholesky(K)
-    if not reciprocal_condition >= max(TRUSTED, (ESTIMATE * rcond) ** 2):
-        return None
-    return Normal(solve, bool(reciprocal_condition >= EXACT / np.sqrt(len(K))))
+def _with_ridge(K: Array, ridge: float | Array) -> Array:
+    K = np.array(K, order="F")
+    K[np.diag_indices(len(K))] += ridge
+    return K
 
 
-def cholesky(K: Array) -> tuple[Callable[[Array], Array], float]:
-    """Return the map from M to ``K^-1 M`` and the reciprocal condition of K, 0 if there is none."""
-    if not arrays.is_host(K):
-        return algebra.cholesky(K)
-    if not K.size:
-        return (lambda M: M), 0.0
-    L, info = lapack.dpotrf(K, clean=0)
-    # Of the upper triangle alone, the larger of both norms is at least half of that of K.
-    norm = max(lapack.dlange("1", K), lapack.dlange("I", K))
-    reciprocal_condition = float(lapack.dpocon(L, norm)[0]) if info == 0 else 0.0
-    return (lambda M: np.asarray(lapack.dpotrs(L, M)[0])), reciprocal_condition
+def normal_solver(K: Array, rcond: float) -> Callable[[Array], Array] | None:
+    """Return the map from M to ``K^-1 M``, or None if it cannot be trusted."""
+    factor = Cholesky.trusted(K, rcond)
+    return None if factor is None else factor.solve
 
 
-def moderate(*values: Array) -> bool:
+def safe_to_square(*values: Array) -> bool:
     """Return whether all values may be squared and multiplied without under- or overflow."""
     sizes = [largest(each) for each in values]
-    return all(size == 0.0 or 1.0 / MODERATE < size < MODERATE for size in sizes)
+    return all(size == 0.0 or 1.0 / SAFE_MAGNITUDE < size < SAFE_MAGNITUDE for size in sizes)
 
 
 def largest(A: Array) -> float:
-    """Return the largest of the absolute values; 0 if there are none."""
+    """Return the largest absolute value in A; 0 if A is empty."""
     if arrays.is_host(A):
         return float(np.abs(A).max(initial=0.0))
     xp = arrays.namespace(A)
@@ -102,17 +159,17 @@ def largest(A: Array) -> float:
 
 
 def svd(A: Array) -> tuple[Array, Array, Array]:
-    """Return U, s and V' of A; NaN if that is not finite."""
+    """Return U, s and V' of A; NaN if A is not finite."""
     if not np.isfinite(A).all():
         return np.full((len(A), 1), np.nan), np.ones(1), np.full((1, A.shape[1]), np.nan)
-    if not A.size:  # refused by SciPy before 1.14
+    if not A.size:  # an error in SciPy before 1.14
         return np.zeros((len(A), 0)), np.zeros(0), np.zeros((0, A.shape[1]))
     U, s, Vt = scipy_svd(A, full_matrices=False, check_finite=False)
     return U, s, Vt
 
 
 def singular_values(A: Array) -> Array:
-    """Return the singular values of A; 1 if it is not finite."""
+    """Return the singular values of A; 1 if A is not finite."""
     if not np.isfinite(A).all():
         return np.ones(1)
     if not A.size:
@@ -120,20 +177,41 @@ def singular_values(A: Array) -> Array:
     return np.asarray(scipy_svd(A, compute_uv=False, check_finite=False))
 
 
-def pivoted_qr(A: Array) -> tuple[Array, Array, NDArray[np.intp]]:
-    """Return Q, R and the order of columns of A, those that add most first; rows are sorted.
+@lru_cache(maxsize=32)
+def _upper(k: int, n: int) -> NDArray[np.bool_]:
+    return np.triu(np.ones((k, n), dtype=bool))
 
-    Then neither rows nor columns very different in size lose their digits to others.
+
+def triangular(A: Array, B: Array) -> tuple[Array, Array]:
+    """Return R and Q'B of a QR decomposition ``A = Q R``."""
+    k = min(A.shape)
+    if not k:
+        return np.empty((0, A.shape[1])), np.empty((0, B.shape[1]))
+    if not arrays.is_host(A):
+        return algebra.qr(A, B)
+    QR, tau, _, _ = lapack.dgeqrf(A, lwork=LAPACK_BLOCK * A.shape[1])
+    R = np.where(_upper(k, A.shape[1]), QR[:k], 0.0) if k <= CACHED_MASK else np.triu(QR[:k])
+    if not B.size:
+        return R, np.empty((k, B.shape[1]))
+    Z, _, _ = lapack.dormqr("L", "T", QR[:, :k], tau, B, lwork=LAPACK_BLOCK * B.shape[1])
+    # A contiguous copy, as another process would receive it: later products then round alike.
+    return R, np.array(Z[:k], order="C")
+
+
+def pivoted_qr(A: Array) -> tuple[Array, Array, NDArray[np.intp]]:
+    """Return Q, R and the order of columns of a QR decomposition with column pivoting.
+
+    Rows are sorted by size first. Rows and columns of very different sizes then keep their digits.
     """
     k, rows = min(A.shape), largest_first(A)
-    QR, columns, tau, _, _ = lapack.dgeqp3(A[rows], lwork=(A.shape[1] + 1) * BLOCKED)
+    QR, columns, tau, _, _ = lapack.dgeqp3(A[rows], lwork=(A.shape[1] + 1) * LAPACK_BLOCK)
     Q = np.empty((len(A), k))
-    Q[rows] = lapack.dorgqr(QR[:, :k], tau, lwork=(k + 1) * BLOCKED)[0]
+    Q[rows] = lapack.dorgqr(QR[:, :k], tau, lwork=(k + 1) * LAPACK_BLOCK)[0]
     return Q, np.triu(QR[:k]), columns - 1
 
 
 def sorted_qr(M: Array) -> tuple[Array, Array]:
-    """Return Q and R of M; of rows very different in size, none loses its digits to others."""
+    """Return Q and R of M, factorised in the order of row sizes so that small rows keep digits."""
     order = largest_first(M)
     Q = np.empty((len(M), min(M.shape)))
     Q[order], R = np.linalg.qr(M[order])
@@ -141,7 +219,7 @@ def sorted_qr(M: Array) -> tuple[Array, Array]:
 
 
 def largest_first(M: Array) -> NDArray[np.intp]:
-    """Return the order of rows from the one with the largest value on."""
+    """Return the order of rows by their largest absolute value, descending."""
     return np.argsort(-np.abs(M).max(axis=1, initial=0.0), kind="stable")
 
 
@@ -154,7 +232,7 @@ def back_substitute(R: Array, Z: Array, transposed: bool = False) -> Array:
 
 
 def triangular_rcond(R: Array) -> float:
-    """Return the reciprocal condition of an upper triangle R, as LAPACK estimates it."""
+    """Return the reciprocal condition number of an upper triangle R, as LAPACK estimates it."""
     if not R.size:
         return 1.0
     # R is its own LU factorisation.
@@ -165,7 +243,7 @@ def column_norms(A: Array) -> Array:
     """Return the Euclidean norms of the columns, without overflow; 1 for a column of zeros."""
     squares = np.einsum("ij,ij->j", A, A)
     least, most = np.minimum.reduce(squares, initial=1.0), np.maximum.reduce(squares, initial=1.0)
-    if least > 1.0 / MODERATE and most < MODERATE:
+    if least > 1.0 / SAFE_MAGNITUDE and most < SAFE_MAGNITUDE:
         return np.asarray(np.sqrt(squares))
     peak = np.abs(A).max(axis=0, initial=0.0)
     peak[peak == 0.0] = 1.0
@@ -175,5 +253,5 @@ def column_norms(A: Array) -> Array:
 
 
 def exact_scale(norms: Array) -> Array:
-    """Return powers of 2 near the norms: to divide by them rounds nothing."""
+    """Return powers of 2 near the norms: dividing by them does not round."""
     return np.asarray(np.ldexp(1.0, np.frexp(norms)[1] - 1))

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from .lapack import (
     EPS,
-    ESTIMATE,
+    ESTIMATE_FACTOR,
     back_substitute,
     column_norms,
     exact_scale,
@@ -17,8 +17,6 @@ from .lapack import (
 )
 from .problem import SUMMATION
 from .statistics import Centre
-
-__all__ = ["below_bias", "below_exact_bias", "minimum_norm"]
 
 Array = NDArray[np.float64]
 
@@ -72,7 +70,7 @@ def _echelon(R: Array, Z: Array, rank: int) -> tuple[Array, Array] | None:
         return None
     Q, T, order = pivoted_qr(R)
     # In theory pivots may leave more than singular values do.
-    if (np.abs(T[rank:, rank:]) > ESTIMATE * n * EPS).any():
+    if (np.abs(T[rank:, rank:]) > ESTIMATE_FACTOR * n * EPS).any():
         return None
     right = np.hstack([T[:rank, rank:], Q[:, :rank].T @ Z])
     F, z = np.split(back_substitute(T[:rank, :rank], right), [n - rank], axis=1)

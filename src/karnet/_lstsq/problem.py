@@ -17,19 +17,16 @@ from numpy.typing import NDArray
 from .._arrays import linalg as algebra
 from .._arrays import namespace as arrays
 from .._rows.memory import Statistic, power_of_2
-from .lapack import EPS, MODERATE, cholesky, column_norms, moderate, triangular_rcond
+from .lapack import (
+    EPS,
+    LIMITS,
+    SAFE_MAGNITUDE,
+    Cholesky,
+    column_norms,
+    safe_to_square,
+    triangular_rcond,
+)
 from .statistics import SHORT, Centre, Gram, Moments, Stack, Sum, Triangle, centred
-
-__all__ = [
-    "SUMMATION",
-    "Observe",
-    "Problem",
-    "Reduce",
-    "Sample",
-    "centred_rows",
-    "noise",
-    "unit_diagonal",
-]
 
 Array = NDArray[np.float64]
 S = TypeVar("S", bound=Statistic)
@@ -43,11 +40,11 @@ CONSTANT = 1e-3
 # Matrices of low rank: from how many columns on they are looked at through a sample of rows, and
 # how many rows per column that has; how many dimensions are tried at once; which share of the
 # cut-off may lie beside these in the sample and, told by some probes, in all.
-MANY, SAMPLE, N_AT_ONCE = 128, 2, 32
+SAMPLE, N_AT_ONCE = 2, 32
 SAMPLED, LOST, N_PROBES = 0.1, 0.3, 8
 # How many rows per column make a sample of them cheap beside all, and the reciprocal condition of
 # its normal equations below which those of all rows are not tried.
-TALL, HOPELESS = 8, 1e-14
+HOPELESS = 1e-14
 
 
 class Reduce(Protocol):
@@ -124,13 +121,15 @@ class Problem:
     @cached_property
     def looks_singular(self) -> bool:
         """Whether normal equations of a sample of rows cannot be solved."""
-        if self.sample is None or self.fast_products or self.m < TALL * self.n or self.n < MANY:
+        small = self.n < LIMITS.sampled_columns or self.m < LIMITS.sampled_rows * self.n
+        if small or self.sample is None or self.fast_products:
             return False
         step = self.m // (SAMPLE * self.n)
         gram = self.sample(step)(partial(Gram.of, bias=self.bias))
         AA = algebra.add_to_diagonal(power_of_2(step) * gram.AA, self.alpha)
         _, AA = unit_diagonal(AA)
-        return bool(cholesky(AA.T)[1] < HOPELESS)
+        factor = Cholesky.of(AA.T)
+        return factor is None or factor.reciprocal_condition < HOPELESS
 
 
 def _short_triangle(p: Problem) -> Triangle | None:
@@ -139,18 +138,18 @@ def _short_triangle(p: Problem) -> Triangle | None:
     The rows of a matrix of low numerical rank lie near a space of few dimensions. A sample of them
     says near which; R and Z are those of all rows, and so is the measure of what lies beside it.
     """
-    if p.sample is None or p.rcond <= CLEAR or min(p.m, p.n) < MANY:
+    if p.sample is None or p.rcond <= CLEAR or min(p.m, p.n) < LIMITS.sampled_columns:
         return None
     A, _, _ = centred_rows(replace(p, reduce=p.sample(max(p.m // (SAMPLE * p.n), 1))))
     sampled = column_norms(A)
-    if not np.isfinite(A).all() or sampled.min(initial=1.0) <= 1.0 / MODERATE:
+    if not np.isfinite(A).all() or sampled.min(initial=1.0) <= 1.0 / SAFE_MAGNITUDE:
         return None
     Q = _row_space(A / sampled, SAMPLED * p.rcond)
     if Q is None:
         return None
     moments = arrays.on_host(p.reduce(partial(Moments.of, bias=p.bias), small_chunks=True))
     scale = np.sqrt(moments.squares)
-    if not moderate(scale):
+    if not safe_to_square(scale):
         return None
     scale[scale <= noise(p, moments.centre)] = np.inf
     Q, _ = np.linalg.qr(Q * (sampled / scale)[:, None])

@@ -11,21 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import lapack
 
+from .._arrays import namespace as arrays
+from .._util.checks import real
 from .lapack import EPS, largest
-from .solve import choose_solver, real
-
-__all__ = [
-    "LARGEST",
-    "LEFT",
-    "check_left_out",
-    "checked_rows",
-    "checked_split",
-    "constant",
-    "factorised",
-    "less_than_one",
-    "lifted",
-    "reflected",
-]
+from .solve import choose_solver
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -75,6 +64,38 @@ def _through_gram(A: Array) -> tuple[Array, Array, Array] | None:
         return None
     other = (A @ Q if tall else A.T @ Q) / np.sqrt(eigenvalues)
     return (other, eigenvalues, Q) if tall else (Q, eigenvalues, other)
+
+
+def left_out_errors(
+    residual: Array, remaining: Array, weight: Array | None = None, floor: float = 0.0
+) -> Array:
+    """Return the errors of exact leave-one-out predictions from the residuals of one fit.
+
+    Integer weights are repeats, and one copy is left out: a weight above 1 is reduced by 1, and a
+    row of weight 1 or less is left out as a whole.
+
+    Parameters
+    ----------
+    residual : array of shape (m, q)
+        The residuals of the fit, times the roots of the weights.
+    remaining : array of shape (m,)
+        One minus the leverage of each row, all copies together.
+    weight : array of shape (m,), optional
+        The weights of the rows.
+    floor : float
+        Least share of a row that is not rounding: a smaller share is raised to it.
+
+    Returns
+    -------
+    array of shape (m, q)
+    """
+    xp = arrays.namespace(remaining)
+    if weight is not None:
+        copy = 1.0 / xp.clip(weight, 1.0, None)
+        remaining = (1.0 - copy) + copy * remaining
+    if floor:
+        remaining = xp.clip(remaining, floor, None)
+    return residual / (remaining if weight is None else xp.sqrt(weight) * remaining)[:, None]
 
 
 def less_than_one(R: Array, M: Array) -> Array | None:

@@ -12,30 +12,17 @@ from scipy.linalg import LinAlgWarning
 
 from .._arrays.threads import one_thread_if_narrow
 from .._rows.memory import Rows
-from .._util.checks import all_finite, check_non_negative, check_one_of, real
+from .._util.checks import all_finite, check_one_of, real
+from .._util.checks import check_non_negative as check_non_negative
 from .._util.messages import shown
-from .lapack import EPS
+from .lapack import LIMITS, default_rcond
 from .problem import Observe, Problem, Reduce, Sample
 from .solvers import DUAL, PRIMAL
 from .statistics import Gram, Stack, Triangle
 
-__all__ = [
-    "SOLVERS",
-    "Solution",
-    "check_non_negative",
-    "check_rcond",
-    "check_solver",
-    "lstsq",
-    "real",
-    "refuse_overflow",
-    "solve",
-]
-
 Array = NDArray[np.float64]
 # From the fastest to the most careful: each one that cannot be trusted hands over to the next.
 SOLVERS = ("cholesky", "qr", "svd")
-# Multiplications above which Gram and Cholesky pay off against an orthogonal method.
-LARGE = 3e7
 # Who asks for a cut-off above this expects columns that depend on each other.
 EXPECTED = 1e-12
 
@@ -197,7 +184,7 @@ def solve(
     """
     solver = check_solver(solver)
     rcond = check_rcond(rcond)
-    cut_off = EPS * (n + bias) if rcond is None else rcond
+    cut_off = default_rcond(n + bias) if rcond is None else rcond
     alpha = check_non_negative("alpha", alpha)
     problem = Problem(reduce, m, n, bias, alpha, cut_off, sample, observe, fast_products)
     wide = m < (n if alpha else problem.columns)
@@ -229,4 +216,4 @@ def refuse_overflow(coef: Array) -> None:
 
 def choose_solver(m: int, n: int, singular: bool = False) -> str:
     """Return the solver that "auto" starts with; for a matrix likely singular, no Gram products."""
-    return "cholesky" if m * n * min(m, n) > LARGE and not singular else "qr"
+    return "cholesky" if m * n * min(m, n) > LIMITS.product and not singular else "qr"

@@ -18,23 +18,23 @@ from .._arrays import linalg as algebra
 from .._arrays import namespace as arrays
 from .lapack import (
     EPS,
-    ESTIMATE,
+    ESTIMATE_FACTOR,
+    LIMITS,
+    Cholesky,
     back_substitute,
     column_norms,
     exact_scale,
     largest_first,
-    moderate,
-    normal_solver,
     pivoted_qr,
+    safe_to_square,
     sorted_qr,
     svd,
+    triangular,
     triangular_rcond,
 )
 from .minimum_norm import below_bias, below_exact_bias, minimum_norm
 from .problem import Problem, centred_rows, noise, unit_diagonal
-from .statistics import SHORT, Centre, Gram, Pair, Stack, Sum, Triangle, triangular
-
-__all__ = ["DUAL", "PRIMAL", "from_gram", "without_noise"]
+from .statistics import SHORT, Centre, Gram, Pair, Stack, Sum, Triangle
 
 Array = NDArray[np.float64]
 
@@ -144,25 +144,25 @@ def from_gram(p: Problem, gram: Gram) -> Found | None:
 def _normal_equations(p: Problem, gram: Gram) -> tuple[Function, Array, bool] | None:
     """Return their solver, the lengths of the columns, and whether no refinement is needed."""
     scale, AA = unit_diagonal(algebra.add_to_diagonal(gram.AA, p.alpha))
-    if not bool(arrays.namespace(scale).all(scale > noise(p, gram.centre))) or not moderate(
+    if not bool(arrays.namespace(scale).all(scale > noise(p, gram.centre))) or not safe_to_square(
         scale, gram.AB
     ):
         return None
-    scaled = normal_solver(AA.T, p.rcond)
+    scaled = Cholesky.trusted(AA.T, p.rcond)
     if scaled is None:
         return None
 
     def solve_normal(AB: Array) -> Array:
-        return scaled(AB / scale[:, None]) / scale[:, None]
+        return scaled.solve(AB / scale[:, None]) / scale[:, None]
 
-    return solve_normal, scale, scaled.exact
+    return solve_normal, scale, bool(scaled.reciprocal_condition >= LIMITS.exact / np.sqrt(p.n))
 
 
 def _primal_qr(p: Problem) -> Found | None:
     R, Z = _triangular_system(p)
     if len(R) < p.n:
         return None
-    least = ESTIMATE * p.n * p.rcond
+    least = ESTIMATE_FACTOR * p.n * p.rcond
     # Columns of unit length are at most sqrt(n) times worse than those of the best lengths.
     reciprocal = triangular_rcond(R)
     if reciprocal <= p.n**0.5 * least and triangular_rcond(R / column_norms(R)) <= least:
@@ -217,12 +217,12 @@ def _dual_cholesky(p: Problem) -> Found | None:
     A, B, centre = _dual_system(p)
     # As BLAS sees it, A lies in columns: it is A' there.
     K = blas.dsyrk(1.0, A.T, trans=1)
-    solve_normal = normal_solver(K, p.rcond) if moderate(np.diag(K), B) else None
-    if solve_normal is None:
+    factor = Cholesky.trusted(K, p.rcond) if safe_to_square(np.diag(K), B) else None
+    if factor is None:
         return None
 
     def shortest(B: Array) -> Array:
-        return np.asarray(blas.dgemm(1.0, A.T, solve_normal(B)))
+        return np.asarray(blas.dgemm(1.0, A.T, factor.solve(B)))
 
     def correction(W: Array) -> Array:
         return shortest(B - blas.dgemm(1.0, A.T, W, trans_a=1))
@@ -237,7 +237,7 @@ def _dual_qr(p: Problem) -> Found | None:
     A, B, centre = _dual_system(p)
     Q, R = sorted_qr(A.T)
     reciprocal = triangular_rcond(R)
-    if reciprocal <= ESTIMATE * p.m * p.rcond:
+    if reciprocal <= ESTIMATE_FACTOR * p.m * p.rcond:
         return None
     if reciprocal < WELL and len(Q) <= SHORT:
         Q, R, order = pivoted_qr(A.T)

@@ -8,23 +8,10 @@ from math import sqrt
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import lapack
 
 from .._arrays import linalg as algebra
 from .._arrays import namespace as arrays
-
-__all__ = [
-    "BLOCKED",
-    "SHORT",
-    "Centre",
-    "Gram",
-    "Moments",
-    "Stack",
-    "Sum",
-    "Triangle",
-    "centred",
-    "triangular",
-]
+from .lapack import triangular
 
 Array = NDArray[np.float64]
 
@@ -32,13 +19,9 @@ Array = NDArray[np.float64]
 SHORT = 256
 # The same for each column, where the cut-off of rank grows with their number.
 PER_COLUMN = 5
-# Columns that LAPACK works on at a time, at most.
-BLOCKED = 64
 # Squared means, as multiples of the variance, up to which products about zero keep their digits.
 # Rows that tell which means are farther.
 NEAR, HEAD = 100.0, 1024
-# Rows up to which the pattern of a triangle is kept: to make it takes longer than to use it.
-SMALL = 32
 
 
 @dataclass(frozen=True)
@@ -363,25 +346,3 @@ class Triangle:
             arrays.joined([self.Z, other.Z, b[None, :]]),
         )
         return Triangle(self.centre.merge(other.centre), *both)
-
-
-@lru_cache(maxsize=32)
-def _upper(k: int, n: int) -> NDArray[np.bool_]:
-    return np.triu(np.ones((k, n), dtype=bool))
-
-
-def triangular(A: Array, B: Array) -> tuple[Array, Array]:
-    """Return R and Q'B of a QR decomposition of A."""
-    k = min(A.shape)
-    if not k:
-        return np.empty((0, A.shape[1])), np.empty((0, B.shape[1]))
-    if not arrays.is_host(A):
-        return algebra.qr(A, B)
-    QR, tau, _, _ = lapack.dgeqrf(A, lwork=BLOCKED * A.shape[1])
-    R = np.where(_upper(k, A.shape[1]), QR[:k], 0.0) if k <= SMALL else np.triu(QR[:k])
-    if not B.size:
-        return R, np.empty((k, B.shape[1]))
-    Z, _, _ = lapack.dormqr("L", "T", QR[:, :k], tau, B, lwork=BLOCKED * B.shape[1])
-    # In one piece, as it would be after it was sent: products round alike then. And apart from the
-    # rows below.
-    return R, np.array(Z[:k], order="C")

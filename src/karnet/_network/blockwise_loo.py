@@ -17,19 +17,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._arrays import namespace as arrays
-from .._lstsq.lapack import EPS, largest
-from .._lstsq.ridge_factor import APART, LARGEST
+from .._lstsq.lapack import EPS, LIMITS, largest
+from .._lstsq.ridge_factor import APART, LARGEST, left_out_errors
 from .._lstsq.statistics import SHORT, Centre, Stack, Sum, Triangle
 from .._rows.memory import Table
 from ..loo import LIMIT, RidgePath, squared_error
 
-__all__ = ["LeaveOneOut", "loo_squared_error"]
-
 Array = NDArray[np.float64]
 RightHandSide = Callable[[NDArray[Any]], Array]
 
-# Numbers up to which features are held as a whole: above, blocks take half the time, and less room.
-IN_MEMORY = 2**22
 # What is left of 1 after a subtraction up to which it is rounding.
 ROUNDING = 1e-10
 
@@ -75,10 +71,8 @@ class LeaveOneOut:
         rest = Y - U @ self.Z
         nothing = beside <= ROUNDING
         beside[nothing], rest[nothing] = 0.0, 0.0
-        copy = 1.0 / np.maximum(weights, 1.0)
-        left = (1.0 - copy) + copy * (beside + U**2 @ self.share)
         rest += U @ (self.share[:, None] * self.Z)
-        return np.asarray(rest / (np.sqrt(weights) * left)[:, None])
+        return left_out_errors(rest, beside + U**2 @ self.share, weights)
 
 
 def loo_squared_error(
@@ -114,7 +108,7 @@ def loo_squared_error(
     if len(seen) == 1 and seen.total <= 1.0:
         return float("inf")
     ones, free = bias and not alpha, bias and alpha > 0.0
-    if len(seen) * n <= IN_MEMORY:
+    if len(seen) * n <= LIMITS.loo_in_memory:
         rows = seen.gathered()
         stack = rows.reduce(lambda A, y, _: Stack.of(A, right_hand_side(y), None, ones))
         weight = None if rows.weight is None else arrays.to_numpy(rows.weight)

@@ -1,1 +1,1 @@
-"""Rows of a table in blocks, and the reduction over them, wherever the rows are."""
+"""Blocks of rows and the reduction over them: in memory, in files, on a device, on a cluster."""

@@ -1,4 +1,7 @@
-"""Rows of Parquet, Arrow and CSV files, a few at a time, by way of pyarrow."""
+"""Rows of Parquet, Arrow and CSV files, a few at a time, read with pyarrow.
+
+`pyarrow.dataset` is not used: its scanner holds whole row groups of Parquet in memory.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -20,26 +23,26 @@ from pyarrow import csv, ipc, parquet
 from .memory import SIZES
 from .streamed import Raw
 
-__all__ = ["Arrow", "Columns", "Csv", "FileRows", "Kind", "Parquet"]
-
 Names = Sequence[str]
 
-# Bytes that are read of a column of a Parquet file at a time; without, it is a whole row group.
-BUFFER = 2**16
+# Bytes of a column of a Parquet file that are read at a time; the default is a whole row group.
+COLUMN_BUFFER = 2**16
+# Most characters of an error of pyarrow that a sentence quotes.
+QUOTED = 200
 
 
 @dataclass(frozen=True)
 class Columns:
-    """Which columns of a table are targets, inputs and weights.
+    """The columns of a table that hold targets, inputs and weights.
 
     Attributes
     ----------
     target : str or tuple of str
-        One column, or several for as many outputs.
+        One column, or one for each output.
     inputs : tuple of str or None
-        None for all others, less the index of a data frame.
+        None for all other columns, except the index of a data frame.
     weight : str or None
-        The column with the weights of the rows.
+        The column with the sample weights.
     """
 
     target: str | tuple[str, ...]
@@ -48,7 +51,7 @@ class Columns:
 
     @property
     def targets(self) -> tuple[str, ...]:
-        """The target, or all of them."""
+        """The columns of targets."""
         return (self.target,) if isinstance(self.target, str) else self.target
 
     @property
@@ -56,36 +59,36 @@ class Columns:
         """The column of weights, if there is one."""
         return () if self.weight is None else (self.weight,)
 
-    def inputs_of(self, schema: pa.Schema, path: Path) -> tuple[str, ...]:
-        """Return the names of the inputs, if all columns are there and of the right type."""
-        besides = (*self.weights, *self.targets)
-        names, left_out = Counter(schema.names), {*besides, *_index(schema)}
-        others = tuple(name for name in names if name not in left_out)
-        inputs = others if self.inputs is None else self.inputs
-        for name in (*inputs, *besides):
-            if name not in names:
-                first = [" ".join(each.split())[:50] for each in schema.names[:20]]
-                listed = ", ".join([*first, *["..."] * (len(names) > 20)])
+    def inputs_of(self, schema: pa.Schema, names: Names, path: Path) -> tuple[str, ...]:
+        """Return the names of the inputs, if all columns exist and have the right type."""
+        others = (*self.weights, *self.targets)
+        counts, left_out = Counter(names), {*others, *_index(schema)}
+        rest = tuple(name for name in counts if name not in left_out)
+        inputs = rest if self.inputs is None else self.inputs
+        for name in (*inputs, *others):
+            if name not in counts:
+                first = [" ".join(each.split())[:50] for each in names[:20]]
+                listed = ", ".join([*first, *["..."] * (len(counts) > 20)])
                 raise ValueError(f"{path} has no column {name!r}: its columns are {listed}.")
-            if names[name] > 1:
+            if counts[name] > 1:
                 raise ValueError(f"{path} has several columns {name!r}: give each its own name.")
         for name in (*inputs, *self.weights):
-            if not _numeric(schema.field(name).type):
+            if not _is_numeric(schema.field(name).type):
                 raise ValueError(
-                    f"{path} holds {schema.field(name).type} in column {name!r}, no numbers: "
-                    "encode it first, or name in columns those that hold numbers."
+                    f"{path} holds {schema.field(name).type} in column {name!r}, not numbers: "
+                    "encode it first, or list the columns that hold numbers in columns."
                 )
         if not inputs:
-            raise ValueError(f"{path} has no columns besides {', '.join(besides)}.")
+            raise ValueError(f"{path} has no columns except {', '.join(others)}.")
         return inputs
 
     def rows(self, batch: pa.RecordBatch, inputs: tuple[str, ...], path: Path) -> Raw:
-        """Return inputs, targets and weights of some rows, unless values are missing."""
+        """Return inputs, targets and weights of some rows, if no values are missing."""
         for name in (*inputs, *self.weights, *self.targets):
             if batch.column(name).null_count:
                 raise ValueError(
-                    f"{path} has missing values in column {name!r}: fill them in or leave out "
-                    "such rows first."
+                    f"{path} has missing values in column {name!r}: fill them in, or leave out "
+                    "rows with missing values first."
                 )
         X = np.empty((batch.num_rows, len(inputs)), _dtype(batch.schema, inputs))
         for k, name in enumerate(inputs):
@@ -99,35 +102,38 @@ class Columns:
 
 def _index(schema: pa.Schema) -> list[Any]:
     """Return the columns that pandas would make the index of a data frame."""
-    kept = schema.pandas_metadata or {}
-    return [name for name in kept.get("index_columns", []) if isinstance(name, str)]
+    metadata = schema.pandas_metadata or {}
+    return [name for name in metadata.get("index_columns", []) if isinstance(name, str)]
 
 
-def _numeric(kind: pa.DataType) -> bool:
-    # A column of nothing but missing values has no type of its own.
+def _is_numeric(kind: pa.DataType) -> bool:
+    # A column with only missing values is of type null.
     types = pa.types
     tests = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal, types.is_null)
     return any(test(kind) for test in tests)
 
 
 def _dtype(schema: pa.Schema, names: Iterable[str]) -> np.dtype[Any]:
-    """Return float32 if that holds all columns, as for a data frame, else float64."""
+    """Return float32 if it holds the values of all columns, else float64, as for a data frame."""
     kinds = [schema.field(name).type for name in names]
     plain = [np.float64 if pa.types.is_decimal(kind) else kind.to_pandas_dtype() for kind in kinds]
     common = np.result_type(*plain)
     return common if common == np.float32 else np.dtype(np.float64)
 
 
-def _values(column: pa.Array) -> NDArray[Any]:
-    """Return a column as a NumPy array, words as words of fixed length."""
+def is_text(kind: pa.DataType) -> bool:
+    """Return whether a column of this type holds strings."""
     types = pa.types
-    if types.is_dictionary(column.type):
+    return types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
+
+
+def _values(column: pa.Array) -> NDArray[Any]:
+    """Return a column as a NumPy array, strings with a fixed length."""
+    if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
-    if types.is_decimal(column.type):
+    if pa.types.is_decimal(column.type):
         column = column.cast(pa.float64())
-    if any(
-        test(column.type) for test in (types.is_string, types.is_large_string, types.is_string_view)
-    ):
+    if is_text(column.type):
         words = column.cast(pa.string()).dictionary_encode()
         return np.asarray(np.array(words.dictionary.to_pylist())[words.indices.to_numpy()])
     return np.asarray(column.to_numpy(zero_copy_only=False))
@@ -137,85 +143,14 @@ def _parts(batch: pa.RecordBatch, n_rows: int) -> Iterator[pa.RecordBatch]:
     return (batch.slice(start, n_rows) for start in range(0, batch.num_rows, n_rows))
 
 
-class Kind(Protocol):
-    """A kind of files that hold tables."""
-
-    name: ClassVar[str]
-    endings: ClassVar[tuple[str, ...]]
-
-    def schema(self, path: Path) -> pa.Schema:
-        """Return names and types of the columns."""
-        ...
-
-    def batches(
-        self, path: Path, numbers: Names, targets: Names, n_rows: int
-    ) -> Iterator[pa.RecordBatch]:
-        """Yield all rows of columns of numbers and of targets, at most `n_rows` at a time."""
-        ...
-
-
-@dataclass(frozen=True)
-class FileRows:
-    """The rows of some files of one kind, as blocks that can be read again and again."""
-
-    kind: Kind
-    paths: tuple[Path, ...]
-    columns: Columns
-
-    @classmethod
-    def of(cls, kind: Kind, paths: Any, columns: Columns) -> FileRows:
-        """Return the rows of a file, of several, or of all of the kind in a folder, by name."""
-        found: list[Path] = []
-        for path in map(Path, [paths] if isinstance(paths, str | PathLike) else paths):
-            if not path.exists():
-                raise FileNotFoundError(f"there is no file or folder {path}.")
-            found += _in_folder(path, kind.endings) if path.is_dir() else [path]
-        if not found:
-            raise ValueError(f"{paths} has no {kind.name} files, {' or '.join(kind.endings)}.")
-        return cls(kind, tuple(found), columns)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names of the inputs."""
-        return self._names(self.paths[0])
-
-    def _names(self, path: Path) -> tuple[str, ...]:
-        with _one_sentence(path, self.kind):
-            return self.columns.inputs_of(self.kind.schema(path), path)
-
-    def __iter__(self) -> Iterator[Raw]:
-        """Yield inputs, targets and weights, or None, of a few rows after the other."""
-        names = self.names
-        numbers, targets = (*names, *self.columns.weights), self.columns.targets
-        n_rows = max(SIZES.batch // (len(numbers) + len(targets)), 1)
-        for path in self.paths:
-            if set(self._names(path)) != set(names):
-                raise ValueError(
-                    f"{path} has other columns than {self.paths[0]}: name those to use in columns."
-                )
-            with _one_sentence(path, self.kind):
-                for batch in self.kind.batches(path, numbers, targets, n_rows):
-                    if batch.num_rows:
-                        yield self.columns.rows(batch, names, path)
-
-
-def _in_folder(folder: Path, endings: tuple[str, ...]) -> list[Path]:
-    # Names that start so are for what others note about the files.
-    return sorted(
-        path
-        for path in folder.rglob("*")
-        if path.name.endswith(endings) and not path.name.startswith((".", "_"))
-    )
-
-
 @contextmanager
-def _one_sentence(path: Path, kind: Kind) -> Iterator[None]:
-    """Say what pyarrow says as one sentence, with the name of the file."""
+def reading(path: Path | str, kind: str) -> Iterator[None]:
+    """Turn an error of pyarrow into one sentence with the name of the file."""
     try:
         yield
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        said = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")[:200]
-        raise ValueError(f"{path} cannot be read as {kind.name} ({said}).") from error
+    except (pa.ArrowException, OSError, ValueError, TypeError, KeyError) as error:
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+        raise ValueError(f"{path} cannot be read as {kind} ({reason[:QUOTED]}).") from error
 
 
 @dataclass(frozen=True)
@@ -226,18 +161,21 @@ class Parquet:
     endings: ClassVar[tuple[str, ...]] = (".parquet", ".pq")
 
     def schema(self, path: Path) -> pa.Schema:
-        """Return names and types of the columns."""
+        """Return the names and types of the columns."""
         return parquet.read_schema(path)
 
     def batches(
-        self, path: Path, numbers: Names, targets: Names, n_rows: int
+        self, path: Path, n_rows: int, names: Names | None = None, numbers: Names = ()
     ) -> Iterator[pa.RecordBatch]:
-        """Yield all rows of some columns; a row group is never in memory as a whole."""
-        with parquet.ParquetFile(path, pre_buffer=False, buffer_size=BUFFER) as file:
+        """Yield all rows of some columns, at most `n_rows` at a time, not whole row groups."""
+        columns = None if names is None else list(names)
+        with parquet.ParquetFile(path, pre_buffer=False, buffer_size=COLUMN_BUFFER) as file:
             if file.metadata.num_rows:
-                yield from file.iter_batches(
-                    n_rows, columns=[*numbers, *targets], use_threads=False
-                )
+                yield from file.iter_batches(n_rows, columns=columns, use_threads=False)
+
+    def table(self, path: Path) -> pa.Table:
+        """Return all rows."""
+        return parquet.ParquetFile(path).read()
 
 
 @dataclass(frozen=True)
@@ -248,49 +186,52 @@ class Arrow:
     endings: ClassVar[tuple[str, ...]] = (".arrow", ".arrows", ".feather", ".ipc")
 
     def schema(self, path: Path) -> pa.Schema:
-        """Return names and types of the columns."""
-        return _ArrowFile(path).reader().schema
+        """Return the names and types of the columns."""
+        return _reader(_mapped(path)).schema
 
     def batches(
-        self, path: Path, numbers: Names, targets: Names, n_rows: int
+        self, path: Path, n_rows: int, names: Names | None = None, numbers: Names = ()
     ) -> Iterator[pa.RecordBatch]:
-        """Yield all rows of some columns; batches that are not compressed stay in the file."""
-        # Arrow would copy the columns if told their names.
-        file = _ArrowFile(path)
-        for batch in file.batches():
-            # Cells are used where they lie, and a damaged file may say that they lie elsewhere.
-            batch.validate(full=True)
+        """Yield all rows, with all columns: Arrow would copy selected ones.
+
+        Batches that are not compressed stay in the file.
+        """
+        pages = _mapped(path)
+        for batch in _record_batches(pages):
             for part in _parts(batch, n_rows):
                 yield part
-                file.forget()
+                # The system would drop pages too, but only when it runs short of memory.
+                if hasattr(mmap, "MADV_DONTNEED"):
+                    pages.madvise(mmap.MADV_DONTNEED)
+
+    def table(self, path: Path) -> pa.Table:
+        """Return all rows; columns that are not compressed stay in the file."""
+        return pa.Table.from_batches(_record_batches(_mapped(path)), self.schema(path))
 
 
-class _ArrowFile:
-    """An Arrow file as a part of memory that the system fills from it where it is read."""
+def _mapped(path: Path) -> mmap.mmap:
+    """Return the memory to which the system maps a file."""
+    with path.open("rb") as file:
+        if not path.stat().st_size:
+            raise pa.ArrowInvalid("the file is empty")
+        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
 
-    def __init__(self, path: Path) -> None:
-        with path.open("rb") as file:
-            if not path.stat().st_size:
-                raise pa.ArrowInvalid("the file is empty")
-            self.pages = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
 
-    def reader(self) -> Any:
-        """Return pyarrow's reader of a file or a stream."""
-        opened = ipc.open_file if self.pages[:6] == b"ARROW1" else ipc.open_stream
-        options = ipc.IpcReadOptions(use_threads=False)
-        return opened(pa.py_buffer(self.pages), options=options)
+def _reader(pages: mmap.mmap) -> Any:
+    opened = ipc.open_file if pages[:6] == b"ARROW1" else ipc.open_stream
+    return opened(pa.py_buffer(pages), options=ipc.IpcReadOptions(use_threads=False))
 
-    def batches(self) -> Iterator[pa.RecordBatch]:
-        """Yield all batches."""
-        reader = self.reader()
-        if hasattr(reader, "num_record_batches"):
-            return (reader.get_batch(k) for k in range(reader.num_record_batches))
-        return iter(reader)
 
-    def forget(self) -> None:
-        """Give back what was read; the system would, but only when others need the memory."""
-        if hasattr(mmap, "MADV_DONTNEED"):
-            self.pages.madvise(mmap.MADV_DONTNEED)
+def _record_batches(pages: mmap.mmap) -> Iterator[pa.RecordBatch]:
+    reader = _reader(pages)
+    if hasattr(reader, "num_record_batches"):
+        batches = (reader.get_batch(k) for k in range(reader.num_record_batches))
+    else:
+        batches = iter(reader)
+    for batch in batches:
+        # Cells are used in place, and a damaged file may point to places outside of it.
+        batch.validate(full=True)
+        yield batch
 
 
 @dataclass(frozen=True)
@@ -300,11 +241,11 @@ class Csv:
     Attributes
     ----------
     delimiter : str
-        What stands between values.
+        The character between values.
     header : tuple of str or None
-        The names of the columns if the file does not have them in its first line.
+        The names of the columns if the first line of the file does not hold them.
     types : mapping
-        Types of columns by name, where the beginning of a file would tell wrong.
+        Types of columns by name, where the first lines of a file would suggest others.
     """
 
     delimiter: str = ","
@@ -323,12 +264,12 @@ class Csv:
         )
 
     def schema(self, path: Path) -> pa.Schema:
-        """Return names and types of the columns, told from the beginning of the file."""
+        """Return the names and types of the columns, inferred from the first lines of the file."""
         with self._open(path, self.types or {}, None) as reader:
             return reader.schema
 
     def batches(
-        self, path: Path, numbers: Names, targets: Names, n_rows: int
+        self, path: Path, n_rows: int, names: Names | None = None, numbers: Names = ()
     ) -> Iterator[pa.RecordBatch]:
         """Yield all rows of some columns; numbers are float64 where no type is given."""
         schema = self.schema(path)
@@ -338,21 +279,89 @@ class Csv:
             if not pa.types.is_boolean(schema.field(name).type)
         } | dict(self.types or {})
         try:
-            with self._open(path, types, [*numbers, *targets]) as reader:
+            with self._open(path, types, names) as reader:
                 for batch in reader:
                     yield from _parts(batch, n_rows)
         except pa.ArrowInvalid as error:
             raise pa.ArrowInvalid(_with_name(str(error), schema.names)) from error
 
 
-def _with_name(said: str, names: Names) -> str:
-    """Return what pyarrow says about a value with the name of its column."""
-    told = r"In CSV column #(\d+): Row #(\d+): CSV conversion error to (\w+): invalid value '(.*)'"
-    found = re.match(told, said, re.S)
-    if found is None:
-        return said
-    k, row, kind, value = found.groups()
+def _with_name(message: str, names: Names) -> str:
+    """Return an error of pyarrow about a value with the name of its column."""
+    form = r"In CSV column #(\d+): Row #(\d+): CSV conversion error to (\w+): invalid value '(.*)'"
+    match = re.match(form, message, re.S)
+    if match is None:
+        return message
+    k, row, kind, value = match.groups()
     return (
         f"line {row} has {value!r} in column {names[int(k)]!r}, which is no {kind}: encode it "
-        "first, or name its type in types"
+        "first, or give its type in types"
+    )
+
+
+Kind = Parquet | Arrow | Csv
+
+
+def read_batches(
+    kind: Kind, path: Path, n_rows: int, names: Names | None = None, numbers: Names = ()
+) -> Iterator[pa.RecordBatch]:
+    """Yield the batches of a file, or raise an error of one sentence."""
+    with reading(path, kind.name):
+        yield from kind.batches(path, n_rows, names, numbers)
+
+
+@dataclass(frozen=True)
+class FileRows:
+    """The rows of some files of one format, as blocks that can be read repeatedly."""
+
+    kind: Kind
+    paths: tuple[Path, ...]
+    columns: Columns
+
+    @classmethod
+    def of(cls, kind: Kind, paths: Any, columns: Columns) -> FileRows:
+        """Return the rows of a file, of several files, or of a folder in the order of names."""
+        files: list[Path] = []
+        for path in map(Path, [paths] if isinstance(paths, str | PathLike) else paths):
+            if not path.exists():
+                raise FileNotFoundError(f"there is no file or folder {path}.")
+            files += _in_folder(path, kind.endings) if path.is_dir() else [path]
+        if not files:
+            raise ValueError(f"{paths} has no {kind.name} files, {' or '.join(kind.endings)}.")
+        return cls(kind, tuple(files), columns)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the inputs."""
+        return self._names(self.paths[0])
+
+    def _names(self, path: Path) -> tuple[str, ...]:
+        with reading(path, self.kind.name):
+            schema = self.kind.schema(path)
+            names = schema.names  # an error if these are not UTF-8
+        return self.columns.inputs_of(schema, names, path)
+
+    def __iter__(self) -> Iterator[Raw]:
+        """Yield inputs, targets and weights (or None), a few rows at a time."""
+        names = self.names
+        numbers = (*names, *self.columns.weights)
+        every = (*numbers, *self.columns.targets)
+        n_rows = max(SIZES.batch // len(every), 1)
+        for path in self.paths:
+            if set(self._names(path)) != set(names):
+                raise ValueError(
+                    f"{path} has other columns than {self.paths[0]}: list the columns to use in "
+                    "columns."
+                )
+            for batch in read_batches(self.kind, path, n_rows, every, numbers):
+                if batch.num_rows:
+                    yield self.columns.rows(batch, names, path)
+
+
+def _in_folder(folder: Path, endings: tuple[str, ...]) -> list[Path]:
+    # By convention names that start with a dot or an underscore are metadata.
+    return sorted(
+        path
+        for path in folder.rglob("*")
+        if path.name.endswith(endings) and not path.name.startswith((".", "_"))
     )

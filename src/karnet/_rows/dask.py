@@ -1,13 +1,19 @@
-"""The reduction over blocks of rows on a Dask cluster, and answers that are computed there."""
+"""The reduction over blocks of rows on a Dask cluster.
+
+Sums of floating-point numbers depend on the order of the additions. So that a statistic does not
+depend on how rows happen to be partitioned on a cluster, rows are cut again into the blocks of a
+table in memory: a block that spans several partitions is joined, and the statistics of blocks are
+merged only where the tree over all blocks does (`karnet._rows.memory.merged`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from copy import copy
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, partial
-from itertools import accumulate, repeat
-from typing import Any, TypeVar
+from itertools import accumulate, chain
+from typing import Any, Generic, TypeVar
 from uuid import uuid4
 
 import cloudpickle
@@ -21,106 +27,148 @@ from dask.utils import parse_bytes
 from numpy.typing import NDArray
 
 from .._arrays.threads import ONE_THREAD
-from .._estimator.validation import plain_inputs
-from ..blocks import Blocks
 from .memory import Statistic
-from .recut import Cutter, Part, Run, join, total
-from .streamed import Raw
-from .worker import on_worker
-
-__all__ = ["DaskPasses", "lazily", "over_blocks"]
+from .streamed import Passes, Raw, column_names, cut, joined
 
 S = TypeVar("S", bound=Statistic)
 
-# Statistics that are merged at once, by one worker.
+# Statistics that one worker merges at once.
 SPLIT_EVERY = 8
-# Rows that are scored at a time.
-SCORED = 2**16
-# The setting of Dask that says from which size on it warns of a graph.
-LARGE = "distributed.admin.large-graph-warning-threshold"
+# Dask's setting for the size from which on it warns of a graph.
+LARGE_GRAPH = "distributed.admin.large-graph-warning-threshold"
+
+
+@contextmanager
+def on_worker() -> Iterator[None]:
+    """Compute on one thread and without floating-point warnings.
+
+    Other tasks use the other cores, and the client checks for overflow in the end.
+    """
+    with ONE_THREAD.alone(), np.errstate(all="ignore"):
+        yield
 
 
 @dataclass(frozen=True)
-class DaskPasses:
-    """Passes over the blocks of Dask collections, each worked on where it is.
+class DaskPasses(Passes):
+    """Passes over the blocks of Dask collections, each computed where the block is.
 
-    They run wherever Dask runs now: on the active `distributed.Client` or, without one, in threads.
-    A pass is one map over the blocks and one tree of merges. All it needs is in its graph, so what
-    is lost with a worker is computed again by another.
+    Passes run on the active `distributed.Client` or, without one, in threads. A pass is one map
+    over the blocks and one tree of merges. Its graph holds everything it needs, so another worker
+    computes again the results that are lost with a worker.
 
     Attributes
     ----------
     blocks : list of Delayed
         Tuples of inputs, targets and weights (or None), as arrays.
     sizes : tuple of int
-        How many rows each has.
+        The number of rows of each block.
+    n_rows : int
+        The number of rows in all.
     names : tuple of str or None
         The names of the inputs.
     """
 
     blocks: list[Delayed]
     sizes: tuple[int, ...]
+    n_rows: int
     names: tuple[str, ...] | None = None
-    block_size: int | None = None
-    device: str | None = None
 
     @classmethod
-    def over(cls, X: Any, y: Any, sample_weight: Any) -> DaskPasses:
-        """Return passes over collections, or say why their rows do not belong together.
+    def over(
+        cls, as_inputs: Callable[[Any], Any], X: Any, y: Any, sample_weight: Any
+    ) -> DaskPasses:
+        """Return passes over collections, if their rows belong together.
 
-        Rows are counted in a pass of its own if their number is not known.
+        `as_inputs` converts a block of X to an array or a CSR matrix. If the number of rows is
+        unknown, a pass of its own counts them.
         """
         tables = {"X": X, "y": y, "sample_weight": sample_weight}
         tables = {name: table for name, table in tables.items() if name == "y" or table is not None}
         for name, table in tables.items():
-            _check_kind(name, table)
+            check_kind(name, table)
         frames = all(map(_is_frame, tables.values()))
-        # As one collection: what several of them are made of is computed once.
-        zipped = _zip_frames(tables) if frames else _zip_arrays(tables)
+        # As one collection: anything that several tables are computed from is computed once.
+        raw = partial(_raw, as_inputs)
+        zipped = _zip_frames(raw, tables) if frames else _zip_arrays(raw, tables)
         blocks = list(np.ravel(zipped.to_delayed()))
         sizes = (np.nan,) if frames else zipped.chunks[0]
         if np.isnan(sizes).any():
             sizes = _counted(blocks)
-        return cls(blocks, tuple(map(int, sizes)), Blocks([(X, y)]).names)
-
-    @property
-    def n_rows(self) -> int:
-        """How many rows there are."""
-        return sum(self.sizes)
+        return cls(blocks, tuple(map(int, sizes)), int(sum(sizes)), column_names(X))
 
     def reduce(self, of_block: Callable[[Any, Any, Any], S], block_lengths: Iterable[int]) -> S:
-        """Return what `of_block` gives for all rows in blocks of the given lengths, merged."""
+        """Return the merged results of `of_block` for all rows in blocks of the given lengths."""
         if not self.n_rows:
             raise ValueError("the Dask collections hold no rows.")
         cutter = Cutter.into(block_lengths, self.n_rows, of_block)
         graph = _Graph(self.blocks)
         # A node of its own: it goes to every worker once, not with every block.
-        cut = graph.constant("statistic", cutter)
+        function = graph.constant("statistic", cutter)
         starts = [0, *accumulate(self.sizes)]
 
-        def task(function: Callable[..., Any], table: int, **options: Any) -> Any:
+        def task(method: Callable[..., Any], table: int, **options: Any) -> Any:
             place = {"start": starts[table], "size": self.sizes[table]}
-            return graph.task(function, cut, self.blocks[table].key, **place, **options)
+            return graph.task(method, function, self.blocks[table].key, **place, **options)
 
-        ends = cache(partial(task, _ends))
+        ends = cache(partial(task, Cutter.ends))
         runs = [
-            task(_whole, step.tables.start, blocks=step.blocks)
+            task(Cutter.whole, step.tables.start, blocks=step.blocks)
             if len(step.tables) == 1
-            else graph.task(_seam, cut, *map(ends, step.tables), block=step.blocks.start)
+            else graph.task(Cutter.seam, function, *map(ends, step.tables), block=step.blocks.start)
             for step in cutter.steps(self.sizes)
         ]
         while len(runs) > 1:
             groups = [runs[i : i + SPLIT_EVERY] for i in range(0, len(runs), SPLIT_EVERY)]
-            runs = [graph.task(_join, *group) for group in groups]
-        found: S = graph.computed(graph.task(_total, *runs))
-        return found
+            runs = [graph.task(merged_runs, *group) for group in groups]
+        statistic: S = graph.computed(graph.task(total, *runs))
+        return statistic
+
+
+def map_rows(
+    function: Callable[..., NDArray[Any]], X: Any, argument: Any, like: NDArray[Any]
+) -> da.Array:
+    """Return the lazy array of ``function(block, argument)`` for all blocks of rows of X.
+
+    `like` is an array without rows that has the columns and the dtype of the result.
+    """
+    of_block, once = partial(_of_rows, function, like), delayed(argument, traverse=False)
+    if _is_frame(X):
+        return X.map_partitions(of_block, once, meta=like, enforce_metadata=False)
+    columns = range(1, like.ndim)
+    return da.blockwise(
+        of_block,
+        (0, *columns),
+        *(_in_rows(X), (0, -1), once, None),
+        new_axes={k: like.shape[k] for k in columns},
+        concatenate=False,
+        align_arrays=False,
+        meta=like,
+    )
+
+
+def _of_rows(
+    function: Callable[..., NDArray[Any]], like: NDArray[Any], X: Any, argument: Any
+) -> NDArray[Any]:
+    X = _only(X)
+    if not X.shape[0]:
+        return like
+    with on_worker():
+        return np.asarray(function(X, argument), dtype=like.dtype)
+
+
+def row_of_zeros(X: Any) -> Any:
+    """Return one row of zeros with the columns of X, in float32 if all of X is."""
+    single = all(kind == np.float32 for kind in (X.dtypes if _is_frame(X) else [X.dtype]))
+    zeros = np.zeros((1, X.shape[1]), dtype=np.float32 if single else np.float64)
+    return type(X._meta)(zeros, columns=X.columns) if _is_frame(X) else zeros
 
 
 def _is_frame(table: Any) -> bool:
     return hasattr(type(table), "to_dask_array")
 
 
-def _check_kind(name: str, table: Any) -> None:
+def check_kind(name: str, table: Any) -> None:
+    """Raise an error unless a table is a Dask array or data frame with a fitting shape."""
     if not isinstance(table, da.Array) and not _is_frame(table):
         raise ValueError(
             f"{name} is a {type(table).__name__}, but with a Dask collection as X, y or "
@@ -132,31 +180,31 @@ def _check_kind(name: str, table: Any) -> None:
         raise ValueError(f"{name} must have {expected} dimensions, but has {table.ndim}.")
     if table.ndim == 2 and np.isnan(table.shape[1]):
         raise ValueError(
-            f"{name} has columns of unknown number: call compute_chunk_sizes() on it first."
+            f"{name} has an unknown number of columns: call compute_chunk_sizes() on it first."
         )
 
 
-def _zip_frames(tables: dict[str, Any]) -> Any:
+def _zip_frames(raw: Callable[..., Raw], tables: dict[str, Any]) -> Any:
     """Return a collection of tuples of partitions."""
     X, *others = tables.values()
     for name, table in tables.items():
         if table.npartitions != X.npartitions:
             raise ValueError(
-                f"{name} must have as many partitions as X, {X.npartitions}, but has "
+                f"{name} must have the same number of partitions as X, {X.npartitions}, but has "
                 f"{table.npartitions}: take both from one data frame, or repartition them."
             )
-    return X.map_partitions(_raw, *others, meta=X._meta, enforce_metadata=False)
+    return X.map_partitions(raw, *others, meta=X._meta, enforce_metadata=False)
 
 
-def _zip_arrays(tables: dict[str, Any]) -> da.Array:
-    """Return a collection of tuples of blocks, the rows of all cut as those of X."""
+def _zip_arrays(raw: Callable[..., Raw], tables: dict[str, Any]) -> da.Array:
+    """Return a collection of tuples of blocks, all tables cut into the chunks of X."""
     arrays = {name: _in_rows(table) for name, table in tables.items()}
     arguments: list[Any] = []
     for place, (name, array) in enumerate(arrays.items()):
         columns = -1 - place
         arguments += [_cut_as(arrays["X"], name, array), (0, columns)[: array.ndim]]
     return da.blockwise(
-        _raw,
+        raw,
         (0,),
         *arguments,
         concatenate=False,
@@ -165,15 +213,15 @@ def _zip_arrays(tables: dict[str, Any]) -> da.Array:
     )
 
 
-def _raw(X: Any, y: Any, sample_weight: Any = None) -> Raw:
+def _raw(as_inputs: Callable[[Any], Any], X: Any, y: Any, sample_weight: Any = None) -> Raw:
     X, y, weight = map(_only, (X, y, sample_weight))
-    # In one order: what is summed first must not depend on how a data frame lies in memory.
+    # In one order: sums must not depend on how a data frame is laid out in memory.
     y = np.asarray(y, order="C")
-    return plain_inputs(X), y, None if weight is None else np.asarray(weight)
+    return as_inputs(X), y, None if weight is None else np.asarray(weight)
 
 
 def _only(block: Any) -> Any:
-    """Return a block; Dask gives those that lie side by side as a list, here of one."""
+    """Return a block; Dask passes the blocks of one row of blocks as a list, here of one."""
     return block[0] if isinstance(block, list) else block
 
 
@@ -188,17 +236,19 @@ def _cut_as(X: da.Array, name: str, array: da.Array) -> da.Array:
     if np.isnan(n_rows) or np.isnan(n_here):
         if array.numblocks[0] != X.numblocks[0]:
             raise ValueError(
-                f"{name} must have as many blocks of rows as X, {X.numblocks[0]}, but has "
-                f"{array.numblocks[0]}, of unknown sizes: call compute_chunk_sizes() on both."
+                f"{name} must have the same number of blocks of rows as X, {X.numblocks[0]}, but "
+                f"has {array.numblocks[0]}, of unknown sizes: call compute_chunk_sizes() on both."
             )
         return array
     if n_here != n_rows:
-        raise ValueError(f"{name} must have as many rows as X, {n_rows}, but has {n_here}.")
+        raise ValueError(
+            f"{name} must have the same number of rows as X, {n_rows}, but has {n_here}."
+        )
     return array if array.chunks[0] == X.chunks[0] else array.rechunk({0: X.chunks[0]})
 
 
 class _Graph:
-    """A graph in the making that reads some blocks."""
+    """A graph under construction that reads some blocks."""
 
     def __init__(self, blocks: list[Delayed]) -> None:
         self._blocks = blocks
@@ -215,7 +265,7 @@ class _Graph:
         return key
 
     def task(self, function: Callable[..., Any], *keys: Any, **options: Any) -> Any:
-        """Add what the function makes of the values of some keys, and return its key."""
+        """Add a function of the values of some keys, and return its key."""
         key = self._key(function.__name__.strip("_"))
         self._layer[key] = Task(key, function, *map(TaskRef, keys), **options)
         return key
@@ -230,142 +280,180 @@ class _Graph:
         except (TypeError, ValueError):
             raise
         except Exception as error:
-            said = " ".join(str(error).split())
+            message = " ".join(str(error).split())
             raise RuntimeError(
                 f"a block of the Dask collections cannot be computed ({type(error).__name__}: "
-                f"{said})."
+                f"{message})."
             ) from error
 
     def _settings(self) -> dict[str, int]:
-        """Return from which size on to warn of a graph: for its data, not for what is learned."""
-        limit = config.get(LARGE, None)
+        """Return the graph size from which on to warn: karnet's own constants do not count."""
+        limit = config.get(LARGE_GRAPH, None)
         if limit is None:  # there is no cluster
             return {}
         constants = [node for node in self._layer.values() if isinstance(node, DataNode)]
         try:
             size = len(cloudpickle.dumps(constants))
-        except Exception:  # it does not matter in threads, and Dask will say so elsewhere
+        except Exception:  # threads need no pickle, and with a cluster Dask raises the error
             size = 0
-        return {LARGE: parse_bytes(limit) + size}
+        return {LARGE_GRAPH: parse_bytes(limit) + size}
 
 
-def _whole(cutter: Cutter[S], rows: Raw, *, start: int, size: int, blocks: range) -> Run[S]:
-    _check_height(rows, size)
-    with on_worker():
-        return cutter.whole(start, rows, blocks)
+@dataclass(frozen=True)
+class Step:
+    """Consecutive blocks and the tables that hold their rows: one table, or else one block."""
+
+    blocks: range
+    tables: range
 
 
-def _ends(cutter: Cutter[S], rows: Raw, *, start: int, size: int) -> list[Part]:
-    _check_height(rows, size)
-    return cutter.ends(start, rows)
+@dataclass(frozen=True)
+class Part:
+    """Some rows of the block of a given number."""
+
+    block: int
+    rows: Raw
 
 
-def _seam(cutter: Cutter[S], *ends: list[Part], block: int) -> Run[S]:
-    with on_worker():
-        return cutter.seam(block, *ends)
+@dataclass(frozen=True)
+class Node(Generic[S]):
+    """The statistic of ``2**level`` blocks, from block ``number * 2**level`` on."""
+
+    level: int
+    number: int
+    statistic: S
 
 
-def _join(*runs: Run[S]) -> Run[S]:
-    with on_worker():
-        return join(*runs)
+# Nodes in the order of rows.
+Run = list[Node[S]]
 
 
-def _total(run: Run[S]) -> S:
-    with on_worker():
-        return total(run)
+@dataclass(frozen=True)
+class Cutter(Generic[S]):
+    """A function of blocks, and the rows at which blocks begin and end.
+
+    Attributes
+    ----------
+    of_block : callable
+        From inputs, targets and weights of a block to its statistic.
+    edges : array of shape (n_blocks + 1,)
+        The first row of each block, and the number of rows.
+    """
+
+    of_block: Callable[[Any, Any, Any], S]
+    edges: NDArray[np.int64]
+
+    @classmethod
+    def into(
+        cls, block_lengths: Iterable[int], n_rows: int, of_block: Callable[[Any, Any, Any], S]
+    ) -> Cutter[S]:
+        """Return the cutter into blocks of the given lengths; the last block takes the rest."""
+        edges = [0]
+        for block_length in block_lengths:
+            if edges[-1] + block_length >= n_rows:
+                break
+            edges.append(edges[-1] + block_length)
+        return cls(of_block, np.array([*edges, n_rows]))
+
+    def steps(self, sizes: Sequence[int]) -> Iterator[Step]:
+        """Yield, in the order of rows, the blocks and the tables, of given sizes, they span."""
+        starts = np.array([0, *accumulate(sizes)])
+        block, n_blocks = 0, len(self.edges) - 1
+        while block < n_blocks:
+            table = int(np.searchsorted(starts, self.edges[block], side="right")) - 1
+            end = int(np.searchsorted(self.edges, starts[table + 1], side="right")) - 1
+            if end > block:
+                yield Step(range(block, end), range(table, table + 1))
+            else:
+                end = block + 1
+                last = int(np.searchsorted(starts, self.edges[end], side="left"))
+                yield Step(range(block, end), range(table, last))
+            block = end
+
+    @on_worker()
+    def whole(self, rows: Raw, *, start: int, size: int, blocks: range) -> Run[S]:
+        """Return the run of blocks inside one table, of `size` rows from row `start` on."""
+        _check_length(rows, size)
+        edges = self.edges[blocks.start : blocks.stop + 1] - start
+        statistics = (self.of_block(*cut(rows, *edges[k : k + 2])) for k in range(len(blocks)))
+        return merged_runs(Node(0, *each) for each in zip(blocks, statistics, strict=True))
+
+    def ends(self, rows: Raw, *, start: int, size: int) -> list[Part]:
+        """Return the rows of a table in blocks that span other tables as well."""
+        _check_length(rows, size)
+        stop = start + size
+        inside = self.edges[(self.edges >= start) & (self.edges <= stop)]
+        first, last = (inside[0], inside[-1]) if len(inside) else (stop, stop)
+        # Views would keep the whole table in memory.
+        return [
+            Part(self._block(i), _copied(cut(rows, i - start, j - start)))
+            for i, j in ((start, first), (last, stop))
+            if i < j
+        ]
+
+    def _block(self, row: int) -> int:
+        return int(np.searchsorted(self.edges, row, side="right")) - 1
+
+    @on_worker()
+    def seam(self, *ends: list[Part], block: int) -> Run[S]:
+        """Return the run of one block, joined from the ends of several tables."""
+        rows = [part.rows for part in chain(*ends) if part.block == block]
+        return [Node(0, block, self.of_block(*joined(rows)))]
 
 
-def _check_height(rows: Raw, size: int) -> None:
-    found = _height(rows)
-    if found != size:
+def _copied(rows: Raw) -> Raw:
+    X, y, weight = rows
+    return X.copy(), y.copy(), None if weight is None else weight.copy()
+
+
+@on_worker()
+def merged_runs(*runs: Iterable[Node[S]]) -> Run[S]:
+    """Return consecutive runs as one, with both halves of a node of the whole tree merged."""
+    run: Run[S] = []
+    for node in chain(*runs):
+        while run and run[-1].level == node.level and run[-1].number % 2 == 0:
+            statistic = run.pop().statistic.merge(node.statistic)
+            node = Node(node.level + 1, node.number // 2, statistic)
+        run.append(node)
+    return run
+
+
+@on_worker()
+def total(run: Run[S]) -> S:
+    """Return the statistic of the run of all blocks."""
+    *others, last = (node.statistic for node in run)
+    for statistic in reversed(others):
+        last = statistic.merge(last)
+    return last
+
+
+def _check_length(rows: Raw, size: int) -> None:
+    n_rows = _length(rows)
+    if n_rows != size:
         raise ValueError(
-            f"a block of {size} rows holds {found} of them now: Dask collections must give the "
-            "rows that their chunks say, and the same each time."
+            f"a block of {size} rows holds {n_rows} of them now: Dask collections must give the "
+            "number of rows that their chunks state, and the same rows each time."
         )
 
 
 def _counted(blocks: list[Delayed]) -> tuple[int, ...]:
     graph = _Graph(blocks)
-    block_lengths = [graph.task(_height, block.key) for block in blocks]
-    found: tuple[int, ...] = graph.computed(graph.task(_all, *block_lengths))
-    return found
+    lengths = [graph.task(_length, block.key) for block in blocks]
+    counts: tuple[int, ...] = graph.computed(graph.task(_all, *lengths))
+    return counts
 
 
 def _all(*values: Any) -> tuple[Any, ...]:
     return values
 
 
-def _height(rows: Raw) -> int:
-    """Return the number of rows, if inputs, targets and weights have as many."""
+def _length(rows: Raw) -> int:
+    """Return the number of rows, if inputs, targets and weights have the same number."""
     X, *others = rows
     for name, array in zip(("y", "sample_weight"), others, strict=True):
         if array is not None and len(array) != X.shape[0]:
             raise ValueError(
-                f"{name} must have as many rows as X in every block, {X.shape[0]}, but has "
-                f"{len(array)}."
+                f"{name} must have the same number of rows as X in every block, {X.shape[0]}, but "
+                f"has {len(array)}."
             )
     return int(X.shape[0])
-
-
-def over_blocks(estimator: Any, of_block: Callable[..., S], *tables: Any) -> S:
-    """Return what a function of the estimator and a block gives for all blocks, merged."""
-    _check_kind("X", tables[0])
-    row = _row_of_zeros(tables[0])
-    estimator.predict(row)  # says what is wrong with the columns of X
-    passes = DaskPasses.over(*tables)
-    return passes.reduce(partial(of_block, _answering(estimator)), repeat(SCORED))
-
-
-def lazily(estimator: Any, method: str, X: Any, *args: Any, **options: Any) -> da.Array:
-    """Return what a method of an estimator answers to a collection: an array yet to be computed.
-
-    Its type and its columns, and whether the estimator takes those of X, are known from one row of
-    zeros. The estimator may be fitted again meanwhile: answers are those of now.
-    """
-    _check_kind("X", X)
-    row = _row_of_zeros(X)
-    like = getattr(estimator, method)(row, *args, **options)[:0]
-    answering = delayed(_answering(estimator, Blocks([(X, None)]).names), traverse=False)
-    ask = partial(_answer, method, like, args, options)
-    if _is_frame(X):
-        return X.map_partitions(ask, answering, meta=like, enforce_metadata=False)
-    columns = range(1, like.ndim)
-    return da.blockwise(
-        ask,
-        (0, *columns),
-        *(_in_rows(X), (0, -1), answering, None),
-        new_axes={k: like.shape[k] for k in columns},
-        concatenate=False,
-        align_arrays=False,
-        meta=like,
-    )
-
-
-def _row_of_zeros(X: Any) -> Any:
-    single = all(kind == np.float32 for kind in (X.dtypes if _is_frame(X) else [X.dtype]))
-    zeros = np.zeros((1, X.shape[1]), dtype=np.float32 if single else np.float64)
-    return type(X._meta)(zeros, columns=X.columns) if _is_frame(X) else zeros
-
-
-def _answering(estimator: Any, names: tuple[str, ...] | None = None) -> Any:
-    """Return the estimator as it is now, for inputs of these names: they have been checked."""
-    answering = copy(estimator)
-    answering.__dict__.pop("feature_names_in_", None)
-    if names is not None:
-        answering.feature_names_in_ = np.asarray(names, dtype=object)
-    return answering
-
-
-def _answer(
-    method: str,
-    like: NDArray[Any],
-    args: tuple[Any, ...],
-    options: dict[str, Any],
-    X: Any,
-    estimator: Any,
-) -> NDArray[Any]:
-    X = _only(X)
-    if not X.shape[0]:
-        return like
-    with on_worker():
-        return np.asarray(getattr(estimator, method)(X, *args, **options), dtype=like.dtype)

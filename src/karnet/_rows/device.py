@@ -1,4 +1,4 @@
-"""Rows that are copied to a device block by block, the next ones while one is worked on."""
+"""Rows that are copied to a device block by block, the next blocks during work on the last."""
 
 from __future__ import annotations
 
@@ -8,13 +8,11 @@ from dataclasses import dataclass, field
 from itertools import repeat
 from typing import Any, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
-from .._arrays import namespace as arrays
+from .._arrays.devices import free_numbers, is_out_of_memory
 from .memory import SIZES, Rows, Statistic, in_order
 from .streamed import (
     LocalPasses,
+    Passes,
     Prepare,
     Raw,
     Sample,
@@ -24,58 +22,52 @@ from .streamed import (
     regrouped,
 )
 
-__all__ = ["DevicePasses", "on_device"]
-
-Array = NDArray[np.float64]
 S = TypeVar("S", bound=Statistic)
 
-# How much more room than they need there must be for rows to be kept on a device.
-AMPLE = 8
+# Rows are kept on a device if its free memory is at least this many times their size.
+AMPLE_MEMORY = 8
 
 
 @dataclass(frozen=True)
-class DevicePasses:
-    """Passes over blocks that are copied to a device, the next ones while one is worked on.
+class DevicePasses(Passes):
+    """Passes over blocks that are copied to a device, the next blocks during work on the last.
 
     Attributes
     ----------
     blocks : iterable
         As in `LocalPasses`.
     prepare : callable
-        What a block goes through before it is copied.
-    device : str
-        Where to.
+        A function that a block is passed through before it is copied.
     size : int
-        How many numbers the inputs are in all.
+        The number of rows times the number of inputs.
+    device : str
+        The device.
+    names : tuple of str or None
+        The names of the inputs.
     kept : list
-        The blocks as they lie there, from the first pass on, if there is ample room for all.
+        The blocks on the device after the first pass, if there is ample memory for all of them.
     retries : list
-        An entry for each time that memory ran out: blocks are halved as often, and none is kept.
+        The errors of passes that ran out of memory: for each, blocks are halved, and none is kept.
     """
 
     blocks: Iterable[Raw]
     prepare: Prepare
-    device: str
     size: int
+    device: str
     names: tuple[str, ...] | None = None
-    n_rows: int | None = None
+    block_size: int | None = field(default_factory=lambda: SIZES.copied)
     kept: list[Raw] = field(default_factory=list)
     retries: list[str] = field(default_factory=list)
 
-    @property
-    def block_size(self) -> int:
-        """Numbers in a block."""
-        return SIZES.copied
-
     def reduce(self, of_block: Callable[[Any, Any, Any], S], block_lengths: Iterable[int]) -> S:
-        """Return what `of_block` gives for all blocks, merged, cut and joined to the lengths."""
-        wanted = next(iter(block_lengths))  # all of them are as high
+        """Return the merged results of `of_block` for all rows in blocks of the given lengths."""
+        longest = next(iter(block_lengths))  # all lengths are the same
         while True:
-            block_length = max(wanted >> len(self.retries), 1)
+            block_length = max(longest >> len(self.retries), 1)
             try:
                 return self._pass(of_block, repeat(block_length))
             except Exception as error:
-                if not arrays.is_out_of_memory(error) or block_length <= SIZES.shortest:
+                if not is_out_of_memory(error) or block_length <= SIZES.shortest:
                     raise
                 self.retries.append(str(error))
             self.kept.clear()
@@ -91,11 +83,11 @@ class DevicePasses:
         return total
 
     def _seen(self, blocks: Iterable[Raw], seen: list[Raw]) -> Iterator[Raw]:
-        """Yield the blocks, and keep them if the first one lies where there is ample room."""
+        """Yield the blocks, and collect them in `seen` if the device has ample memory."""
         ample = None
         for block in blocks:
             if ample is None:
-                ample = self.size <= arrays.free_numbers(block[0]) // AMPLE and not self.retries
+                ample = self.size <= free_numbers(block[0]) // AMPLE_MEMORY and not self.retries
             if ample:
                 seen.append(block)
             yield block
@@ -107,28 +99,27 @@ class DevicePasses:
 def on_device(
     table: Rows | Streamed, device: str, check: Prepare, sample: Sample | None = None
 ) -> Streamed:
-    """Return the rows of a table as they are copied, block by block, to a device.
+    """Return the rows of a table for passes on a device, copied to it block by block.
 
-    Rows in memory go through `check` on the way. If it shows other columns than theirs, a sample of
-    what it shows must be given.
+    Rows in memory are passed through `check` before they are copied. If `check` returns other
+    columns than those of the table, a sample with these columns must be given.
     """
     if isinstance(table, Rows):
         sample = sample or _sample_of(table)
         blocks: Iterable[Raw] = [(table.X, table.y, table.weight)]
-        prepare = check
-        names = None
-    else:
-        if not isinstance(table.passes, LocalPasses):
-            raise ValueError(
-                f"device={device!r} takes rows in memory or blocks, but these are on a cluster: "
-                "give device=None."
-            )
+        prepare, names = check, None
+    elif isinstance(table.passes, LocalPasses):
         blocks, prepare, names = table.passes.blocks, table.prepare, table.passes.names
         sample = table.sample
+    else:
+        raise ValueError(
+            f"device={device!r} takes rows in memory or blocks, but these are on a cluster: give "
+            "device=None."
+        )
     n_features = sample.rows.n_features
-    passes = DevicePasses(blocks, prepare, device, len(table) * n_features, names)
+    passes = DevicePasses(blocks, prepare, len(table) * n_features, device, names)
     size = len(table), n_features, table.n_targets, table.total
-    return Streamed(passes, _as_it_is, *size, sample)
+    return Streamed(passes, lambda X, y, weight: (X, y, weight), *size, sample)
 
 
 def _sample_of(rows: Rows) -> Sample:
@@ -136,7 +127,3 @@ def _sample_of(rows: Rows) -> Sample:
     while len(rows) * rows.n_features > step * SIZES.sample:
         step *= 2
     return Sample(rows.every(step), step)
-
-
-def _as_it_is(X: Any, y: Any, weight: Any) -> tuple[Any, NDArray[Any], Array | None]:
-    return X, y, weight

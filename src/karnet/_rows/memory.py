@@ -1,4 +1,4 @@
-"""Rows of a table in memory, as blocks, and the reduction over them."""
+"""Rows of a table in memory, their blocks, and the reduction over blocks."""
 
 from __future__ import annotations
 
@@ -10,31 +10,18 @@ from contextlib import closing
 from contextvars import copy_context
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .._arrays import namespace as arrays
+from .._arrays.devices import free_numbers, is_out_of_memory
 from .._arrays.namespace import some_rows
 from .._arrays.threads import ONE_THREAD
+from .._util.types import AnyArray, Array
 
-__all__ = [
-    "SIZES",
-    "Change",
-    "Rows",
-    "Statistic",
-    "Table",
-    "block_slices",
-    "chunk_slices",
-    "dense",
-    "in_order",
-    "merged",
-    "power_of_2",
-    "read_only",
-]
-
-Array = NDArray[np.float64]
+if TYPE_CHECKING:
+    from .streamed import Streamed
 
 
 @dataclass
@@ -69,7 +56,7 @@ SIZES = BlockSizes()
 
 
 class Statistic(Protocol):
-    """What a block of rows contributes; the contributions of two blocks merge into one."""
+    """The contribution of a block of rows; the statistics of two blocks merge into one."""
 
     def merge(self, other: Self, /) -> Self:
         """Return the statistic of both blocks together."""
@@ -77,74 +64,32 @@ class Statistic(Protocol):
 
 
 S = TypeVar("S", bound=Statistic)
-# Inputs, targets and weights of some rows.
-Block = tuple[Array, NDArray[Any], Array | None]
-# From inputs to what is made of them; with a list, that is told what there is to say on the way.
-Change = Callable[..., Array]
-Counters = list[Array]
-
 T = TypeVar("T")
 U = TypeVar("U")
-
-
-class Table(Protocol):
-    """Rows that can be read again and again: in memory, from files, on a cluster or a device."""
-
-    @property
-    def n_features(self) -> int:
-        """The number of columns of the inputs."""
-        ...
-
-    @property
-    def n_targets(self) -> int:
-        """The number of columns of the targets."""
-        ...
-
-    @property
-    def total(self) -> float:
-        """The sum of the weights."""
-        ...
-
-    @property
-    def fast_products(self) -> bool:
-        """Whether matrix products take little time beside everything else."""
-        ...
-
-    def __len__(self) -> int: ...
-
-    def map(self, change: Change, width: int, counters: Counters | None = None) -> Table:
-        """Return these rows with inputs as they come out of `change`."""
-        ...
-
-    def every(self, step: int) -> Table:
-        """Return about every `step`-th of these rows, unwatched."""
-        ...
-
-    def gathered(self) -> Rows:
-        """Return these rows, as they come out of their change, in memory."""
-        ...
-
-    def reduce(self, statistic: Callable[[*Block], S], small_chunks: bool = False) -> S:
-        """Return the merged statistic of all blocks, or of chunks of them if `small_chunks`."""
-        ...
+# Inputs, targets and weights of some rows.
+Block = tuple[Array, AnyArray, Array | None]
+# From inputs to other inputs; it may append counts to the list `counters`, if that is given.
+Change = Callable[..., Array]
+Counters = list[Array]
+# Rows that can be read repeatedly: in memory or on a device, from files or on a cluster.
+Table: TypeAlias = "Rows | Streamed"
 
 
 def block_slices(n_rows: int, width: int, most: int | None = None) -> list[slice]:
     """Return slices that cut `n_rows` rows of `width` numbers into blocks of `most` numbers.
 
-    By default `most` is `SIZES.block`, and blocks are even in number and length, for threads to
-    share, unless that would make them short: a decomposition gains only from the rows that a block
-    has beyond its number of columns.
+    By default `most` is `SIZES.block`, and an even number of blocks of equal length are cut, for
+    threads to share, unless that makes blocks short: a decomposition saves work only on the rows
+    that a block has beyond its number of columns.
     """
-    size = n_rows * width
-    if size <= SIZES.chunk:
+    if n_rows * width <= SIZES.chunk:
         return [slice(0, n_rows)]
     if most is not None:
         return _slices(slice(0, n_rows), max(most // width, SIZES.shortest))
-    highest = max(SIZES.block // width, SIZES.shortest)
-    n_pairs = -(-n_rows // (2 * highest))
+    longest = max(SIZES.block // width, SIZES.shortest)
+    n_pairs = -(-n_rows // (2 * longest))
     even = -(-n_rows // (2 * n_pairs))
-    return _slices(slice(0, n_rows), min(max(even, 2 * width, SIZES.shortest), highest))
+    return _slices(slice(0, n_rows), min(max(even, 2 * width, SIZES.shortest), longest))
 
 
 def chunk_slices(rows: slice, width: int) -> list[slice]:
@@ -160,10 +105,10 @@ def _slices(rows: slice, step: int) -> list[slice]:
 def in_order(
     function: Callable[[T], U], items: Iterable[T], most: int | None = None
 ) -> Generator[U]:
-    """Yield the function of each item, computed on as many threads as BLAS may use, or `most`.
+    """Yield the function of each item, computed in `most` threads or as many as BLAS may use.
 
-    Elementwise functions use one thread, so blocks side by side are faster than threads in BLAS.
-    Items that must be read first are read meanwhile.
+    Elementwise functions use one thread, so parallel blocks are faster than threads inside BLAS.
+    Items of an iterator are read while others are computed.
     """
     n = min(ONE_THREAD.allowed(), most or sys.maxsize)
     if isinstance(items, list) and (n == 1 or len(items) <= 1):
@@ -173,13 +118,13 @@ def in_order(
         waiting: deque[Future[U]] = deque()
         try:
             for item in items:
-                # NumPy keeps in the context which warnings are off.
+                # NumPy stores in the context which warnings are off.
                 waiting.append(pool.submit(copy_context().run, function, item))
                 if len(waiting) > n:
                     yield waiting.popleft().result()
             while waiting:
                 yield waiting.popleft().result()
-        finally:  # nobody waits for blocks that have not begun, after an error or an interrupt
+        finally:  # after an error or an interrupt, blocks that have not begun are not computed
             for future in waiting:
                 future.cancel()
 
@@ -191,21 +136,21 @@ class Rows:
     Parameters
     ----------
     X : array or sparse matrix of shape (m, d)
-        The inputs. A block of them is made dense and float64 only while it is worked on.
+        The inputs. Blocks are converted to dense float64 arrays one at a time.
     y : array of shape (m, ...)
         The targets, row by row.
     weight : array of shape (m,), optional
-        Weights of the rows, all positive.
+        Positive sample weights.
     change : callable, optional
-        What every block of inputs goes through before it is used.
+        A function that every block of inputs is passed through before it is used.
     width : int
-        The largest number of columns a block reaches on its way.
+        The largest number of columns that a block has on its way through `change`.
     counters : list, optional
-        Given to `change`, which adds to it what there is to say about a block.
+        Passed to `change`, which appends counts of a block to it.
     """
 
     X: Any
-    y: NDArray[Any]
+    y: AnyArray
     weight: Array | None = None
     change: Change | None = None
     width: int = 1
@@ -233,40 +178,37 @@ class Rows:
 
     @property
     def fast_products(self) -> bool:
-        """Whether matrix products take little time beside everything else."""
-        return not self._here
+        """Whether matrix products take little time compared with everything else."""
+        return not self._in_memory
 
     @property
-    def _here(self) -> bool:
+    def _in_memory(self) -> bool:
         return arrays.is_host(self.X)
 
     @property
     def block_size(self) -> int:
-        """Numbers per block."""
-        if self._here:
+        """Numbers in a block."""
+        if self._in_memory:
             return SIZES.block
-        return min(SIZES.device_block, arrays.free_numbers(self.X) // SIZES.device_parts)
+        return min(SIZES.device_block, free_numbers(self.X) // SIZES.device_parts)
 
     def _blocks(self) -> list[slice]:
-        most = None if self._here else self.block_size
+        most = None if self._in_memory else self.block_size
         return block_slices(len(self), max(self.width, self.X.shape[1]), most)
 
-    def _read(self, rows: slice, buffer: Array | None) -> Block:
-        """Return some rows, their inputs changed, in `buffer` if that fits."""
-        if self.change is None:
-            X = read_only(dense(some_rows(self.X, rows)))
-        else:
-            change = (
-                self.change
-                if self.counters is None
-                else partial(self.change, counters=self.counters)
-            )
-            X = self._changed(change, rows, buffer)
+    def _read(self, rows: slice, buffer: Array | None = None) -> Block:
+        """Return some rows, their inputs changed, in `buffer` if they fit."""
+        X = self._inputs(rows, buffer)
         weight = None if self.weight is None else self.weight[rows]
         return X, read_only(some_rows(self.y, rows)), weight
 
-    def _changed(self, change: Change, rows: slice, buffer: Array | None) -> Array:
-        chunks = chunk_slices(rows, self.width) if self._here else [rows]
+    def _inputs(self, rows: slice, buffer: Array | None) -> Array:
+        change = self.change
+        if change is None:
+            return read_only(dense(some_rows(self.X, rows)))
+        if self.counters is not None:
+            change = partial(change, counters=self.counters)
+        chunks = chunk_slices(rows, self.width) if self._in_memory else [rows]
         if len(chunks) == 1:
             return arrays.float64(change(read_only(dense(some_rows(self.X, rows)))))
         start, n_rows = rows.start, rows.stop - rows.start
@@ -279,35 +221,35 @@ class Rows:
         return buffer[:n_rows]
 
     def map(self, change: Change, width: int, counters: Counters | None = None) -> Rows:
-        """Return these rows with inputs as they come out of `change`; of few rows, at once."""
+        """Return these rows with changed inputs; few rows are changed at once."""
         lazy = replace(self, change=change, width=width, counters=counters)
-        few = SIZES.block if self._here else arrays.free_numbers(self.X) // 4
+        few = SIZES.block if self._in_memory else free_numbers(self.X) // 4
         return lazy.gathered() if len(self) * max(width, self.X.shape[1]) <= few else lazy
 
     def gathered(self) -> Rows:
-        """Return these rows with inputs as they come out of their change."""
+        """Return these rows with their changed inputs in one array."""
         if self.change is None:
             return self
-        if not self._here:  # joined blocks would be a copy of each
-            return Rows(self._read(slice(0, len(self)), None)[0], self.y, self.weight)
-        with closing(in_order(lambda rows: self._read(rows, None)[0], self._blocks())) as parts:
+        if not self._in_memory:  # joining blocks would copy each
+            return Rows(self._read(slice(0, len(self)))[0], self.y, self.weight)
+        with closing(in_order(lambda rows: self._read(rows)[0], self._blocks())) as parts:
             return Rows(arrays.joined(list(parts)), self.y, self.weight)
 
     def every(self, step: int) -> Rows:
-        """Return every `step`-th of these rows, or the next smaller power of 2, unwatched."""
+        """Return every `step`-th row, without counters; `step` is rounded to a power of 2."""
         step = power_of_2(step)
         X, y = (some_rows(each, slice(None, None, step)) for each in (self.X, self.y))
         weight = None if self.weight is None else self.weight[::step]
         return replace(self, X=X, y=y, weight=weight, counters=None)
 
     def reduce(self, statistic: Callable[[*Block], S], small_chunks: bool = False) -> S:
-        """Return the merged statistic of all blocks, or of chunks of them if `small_chunks`.
+        """Return the merged statistic of all blocks, or of their chunks if `small_chunks`.
 
-        A statistic must not hold on to what it is given: the next block comes in the same place.
+        A statistic must not keep its arguments: the next block overwrites them.
         """
         if len(self) * max(self.width, self.X.shape[1]) <= SIZES.chunk:
-            return statistic(*self._read(slice(0, len(self)), None))
-        if not self._here:  # threads would only wait for each other
+            return statistic(*self._read(slice(0, len(self))))
+        if not self._in_memory:  # threads would only wait for each other
             return merged(self._of_device_block(statistic, rows) for rows in self._blocks())
         of_block = partial(self.of_block, statistic, small_chunks, [])
         with closing(in_order(of_block, self._blocks())) as parts:
@@ -320,23 +262,23 @@ class Rows:
         buffers: list[Array],
         rows: slice,
     ) -> S:
-        """Return the statistic of a block of rows; it may come to lie in one of the buffers."""
-        if not self._here:
+        """Return the statistic of a block of rows, which may be computed in one of the buffers."""
+        if not self._in_memory:
             return self._of_device_block(statistic, rows)
         if small_chunks:
             chunks = chunk_slices(rows, max(self.width, self.X.shape[1]))
-            return merged(statistic(*self._read(chunk, None)) for chunk in chunks)
+            return merged(statistic(*self._read(chunk)) for chunk in chunks)
         block = self._read(rows, buffers.pop() if buffers else None)
-        found = statistic(*block)
+        result = statistic(*block)
         buffers.append(block[0])
-        return found
+        return result
 
     def _of_device_block(self, statistic: Callable[[*Block], S], rows: slice) -> S:
-        """Return the statistic of a block of rows; of its halves, if memory runs out."""
+        """Return the statistic of a block of rows, or of its halves if memory runs out."""
         try:
-            return statistic(*self._read(rows, None))
+            return statistic(*self._read(rows))
         except Exception as error:
-            if rows.stop - rows.start <= SIZES.shortest or not arrays.is_out_of_memory(error):
+            if rows.stop - rows.start <= SIZES.shortest or not is_out_of_memory(error):
                 raise
         middle = (rows.start + rows.stop) // 2
         halves = slice(rows.start, middle), slice(middle, rows.stop)
@@ -344,7 +286,7 @@ class Rows:
 
 
 def merged(parts: Iterable[S]) -> S:
-    """Return all parts merged as a tree: so rounding hardly grows."""
+    """Return all parts merged in a binary tree, in which rounding hardly grows."""
     waiting: list[tuple[int, S]] = []
     for total in parts:
         level = 0
@@ -362,8 +304,8 @@ def power_of_2(step: int) -> int:
     return int(1 << (max(step, 1).bit_length() - 1))
 
 
-def read_only(array: NDArray[Any]) -> NDArray[Any]:
-    """Return a view that cannot be written to; arrays of other libraries never are."""
+def read_only(array: AnyArray) -> AnyArray:
+    """Return a read-only view of a NumPy array; arrays of other libraries have none."""
     if not arrays.is_host(array):
         return array
     view = array.view()
@@ -372,9 +314,9 @@ def read_only(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def dense(X: Any) -> Array:
-    """Return a block of inputs as a dense float64 array, rows in one piece.
+    """Return a block of inputs as a dense float64 array in C order.
 
-    Matrix products round differently on columns in one piece; results must not depend on that.
+    Matrix products round differently in Fortran order, and results must not depend on the order.
     """
     if not arrays.is_host(X):
         return arrays.float64(X)

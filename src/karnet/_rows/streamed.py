@@ -1,6 +1,6 @@
-"""Rows that are read anew for every pass over them, block by block, and a sample that is kept.
+"""Rows that are read again for every pass, block by block, and a sample of them in memory.
 
-What goes through the blocks, a loop here or a cluster elsewhere, is a `Passes`.
+A `Passes` runs a pass over the blocks: in a loop, on a device or on a cluster.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, repeat
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .._arrays import namespace as arrays
+from .._util.types import AnyArray, Array
 from .memory import (
     SIZES,
     Change,
@@ -30,88 +30,54 @@ from .memory import (
     power_of_2,
 )
 
-__all__ = [
-    "Joined",
-    "LocalPasses",
-    "Passes",
-    "Prepare",
-    "Raw",
-    "Sample",
-    "Streamed",
-    "copied",
-    "cut",
-    "joined",
-    "merged_some",
-    "regrouped",
-]
-
-Array = NDArray[np.float64]
 S = TypeVar("S", bound=Statistic)
-# Inputs, targets and weights of some rows as they were read, and as the learner takes them.
+# Inputs, targets and weights (or None) of some rows as they were read.
 Raw = tuple[Any, Any, Any]
-Prepare = Callable[[Any, Any, Any], tuple[Any, NDArray[Any], Array | None]]
+# From rows as they were read to inputs, targets and weights for the fit.
+Prepare = Callable[[Any, Any, Any], tuple[Any, AnyArray, Array | None]]
 
 
-class Passes(Protocol):
+class Passes:
     """A way to go through all blocks of a data set."""
 
-    @property
-    def block_size(self) -> int | None:
-        """Numbers per block that would be best; None as in memory."""
-        ...
-
-    @property
-    def device(self) -> str | None:
-        """Where rows are copied to; None if they stay."""
-        ...
-
-    @property
-    def names(self) -> tuple[str, ...] | None:
-        """The names of the inputs, if they have any."""
-        ...
-
-    @property
-    def n_rows(self) -> int | None:
-        """How many rows there are, if that is known before they are read."""
-        ...
+    # The names of the inputs, if they have any.
+    names: tuple[str, ...] | None = None
+    # The number of rows, if it is known before they are read.
+    n_rows: int | None = None
+    # Numbers in the best block; None for the block size of rows in memory.
+    block_size: int | None = None
+    # The device that rows are copied to; None if they stay in memory.
+    device: str | None = None
 
     def reduce(self, of_block: Callable[[Any, Any, Any], S], block_lengths: Iterable[int]) -> S:
-        """Return what `of_block` gives for all blocks, merged.
-
-        Blocks of the given lengths would be best; they need not be kept to.
-        """
-        ...
+        """Return the merged results of `of_block` for all rows in blocks of the given lengths."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)
-class LocalPasses:
-    """Passes over blocks that are read here, one after the other, and worked on in threads.
+class LocalPasses(Passes):
+    """Passes over blocks that are read one after the other and worked on in threads.
 
     Attributes
     ----------
     blocks : iterable
-        Of tuples of inputs, targets and weights (or None). It can be gone through again.
+        Tuples of inputs, targets and weights (or None), which can be iterated over repeatedly.
     names : tuple of str or None
         The names of the inputs.
-    n_rows : int or None
-        As in `Passes`.
     """
 
     blocks: Iterable[Raw]
     names: tuple[str, ...] | None = None
-    n_rows: int | None = None
-    block_size: int | None = None
-    device: str | None = None
 
     def reduce(self, of_block: Callable[[Any, Any, Any], S], block_lengths: Iterable[int]) -> S:
-        """Return what `of_block` gives for all blocks, merged, cut and joined to the lengths."""
+        """Return the merged results of `of_block` for all rows in blocks of the given lengths."""
         pieces = regrouped(self.blocks, block_lengths)
         with closing(in_order(lambda piece: of_block(*piece), pieces)) as parts:
             return merged_some(parts)
 
 
 def copied(block: Raw, device: str) -> Raw:
-    """Return the arrays of a block as they lie on a device."""
+    """Return the arrays of a block, copied to a device."""
     X, y, weight = block
     X = X.toarray() if hasattr(X, "toarray") else X
     X, y = arrays.upload(X, device), arrays.upload(y, device)
@@ -119,7 +85,7 @@ def copied(block: Raw, device: str) -> Raw:
 
 
 def merged_some(parts: Iterable[S]) -> S:
-    """Return all parts merged, or say that there are none."""
+    """Return all parts merged, if there are any."""
     parts = iter(parts)
     first = next(parts, None)
     if first is None:
@@ -128,18 +94,18 @@ def merged_some(parts: Iterable[S]) -> S:
 
 
 def regrouped(blocks: Iterable[Raw], block_lengths: Iterable[int]) -> Iterator[Raw]:
-    """Yield the same rows in blocks of the given lengths, and what is left as a last one."""
+    """Yield the same rows in blocks of the given lengths; the last block takes the rest."""
     waiting: list[Raw] = []
     n_waiting = 0
-    wanted = iter(block_lengths)
-    block_length = next(wanted, sys.maxsize)
+    lengths = iter(block_lengths)
+    block_length = next(lengths, sys.maxsize)
     for block in blocks:
         start, n_rows = 0, block[0].shape[0]
         while n_rows - start >= block_length - n_waiting:
             stop = start + block_length - n_waiting
             yield joined([*waiting, cut(block, start, stop)])
             waiting, n_waiting, start = [], 0, stop
-            block_length = next(wanted, sys.maxsize)
+            block_length = next(lengths, sys.maxsize)
         if start < n_rows:
             waiting.append(cut(block, start, n_rows))
             n_waiting += n_rows - start
@@ -158,30 +124,37 @@ def cut(block: Raw, start: int, stop: int) -> Raw:
 
 
 def joined(blocks: list[Raw]) -> Raw:
-    """Return the rows of several blocks as one."""
+    """Return the rows of several blocks as one block."""
     if len(blocks) == 1:
         return blocks[0]
     X, y, weight = zip(*blocks, strict=True)
-    weighted = any(part is not None for part in weight)
+    inputs = arrays.joined([dense(part) if hasattr(part, "toarray") else part for part in X])
+    targets = arrays.joined(list(y))
+    if all(part is None for part in weight):
+        return inputs, targets, None
     weights = [
         arrays.like(labels, np.ones(len(labels))) if part is None else part
         for part, labels in zip(weight, y, strict=True)
     ]
-    inputs = [dense(part) if hasattr(part, "toarray") else part for part in X]
-    targets, joined = list(y), arrays.joined
-    return joined(inputs), joined(targets), joined(weights) if weighted else None
+    return inputs, targets, arrays.joined(weights)
+
+
+def column_names(X: Any) -> tuple[str, ...] | None:
+    """Return the names of the columns of X, if all of them are text."""
+    names = tuple(getattr(X, "columns", ()))
+    return names if names and all(isinstance(name, str) for name in names) else None
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Every `step`-th row of each block, of so many that they are no burden."""
+    """Every `step`-th row of each block, few enough for memory."""
 
     rows: Rows
     step: int = 1
 
     @classmethod
-    def of(cls, X: Any, y: NDArray[Any], weight: Array | None, n_rows: int | None = None) -> Sample:
-        """Return the sample of one block; no more than one of all rows takes of it, if known."""
+    def of(cls, X: Any, y: AnyArray, weight: Array | None, n_rows: int | None = None) -> Sample:
+        """Return the sample of one block, thinned for `n_rows` rows in total if that is known."""
         X = dense(X) if hasattr(X, "toarray") else X
         return cls(Rows(np.array(X), np.array(y), weight))._thinned(n_rows or 0)
 
@@ -189,11 +162,11 @@ class Sample:
         """Return the sample of both."""
         step = max(self.step, other.step)
         both = self.every(step).rows, other.every(step).rows
-        blocks = [cut((rows.X, rows.y, rows.weight), 0, len(rows)) for rows in both]
-        return Sample(Rows(*joined(blocks)), step)._thinned()
+        rows = joined([(part.X, part.y, part.weight) for part in both])
+        return Sample(Rows(*rows), step)._thinned()
 
     def every(self, step: int) -> Sample:
-        """Return every `step`-th row of all, or the next smaller power of 2."""
+        """Return every `step`-th row of all rows; `step` is rounded to a power of 2."""
         factor = power_of_2(step // self.step)
         return Sample(self.rows.every(factor), factor * self.step)
 
@@ -210,12 +183,12 @@ class Sample:
 
 @dataclass(frozen=True)
 class Joined:
-    """Rows one after the other."""
+    """A statistic that holds the rows themselves."""
 
     parts: tuple[Raw, ...]
 
     @classmethod
-    def of(cls, X: Array, y: NDArray[Any], weight: Array | None) -> Joined:
+    def of(cls, X: Array, y: AnyArray, weight: Array | None) -> Joined:
         """Keep some rows."""
         if not arrays.is_host(X):
             return cls(((X, y, weight),))
@@ -228,20 +201,20 @@ class Joined:
 
 @dataclass(frozen=True)
 class Streamed:
-    """Rows that are read anew for every pass.
+    """Rows that are read again for every pass.
 
     Parameters
     ----------
     passes : Passes
-        How all blocks are gone through.
+        The way to go through all blocks.
     prepare : callable
-        From a block as it was read to inputs, targets and weights, rows of weight 0 left out.
+        From a block as it was read to inputs, targets and weights, without rows of weight 0.
     n_rows, n_features, n_targets : int
-        The number of rows, and of columns of inputs and targets.
+        The numbers of rows, of columns of the inputs and of columns of the targets.
     total : float
         The sum of the weights.
     sample : Sample
-        Some of the rows, as prepared.
+        Some of the prepared rows.
     change, width, counters
         As in `Rows`.
     """
@@ -262,106 +235,100 @@ class Streamed:
 
     @property
     def fast_products(self) -> bool:
-        """Whether matrix products take little time beside everything else."""
+        """Whether matrix products take little time compared with everything else."""
         return self.passes.device is not None
 
     def map(self, change: Change, width: int, counters: Counters | None = None) -> Streamed | Rows:
-        """Return these rows with inputs as they come out of `change`; of few rows, at once."""
+        """Return these rows with changed inputs; few rows are changed at once."""
         lazy = replace(self, change=change, width=width, counters=counters)
         few = len(self) * max(width, self.n_features) <= SIZES.block
         return lazy.gathered() if few else lazy
 
     def gathered(self) -> Rows:
-        """Return these rows, as they come out of their change, in memory."""
+        """Return these rows with their changed inputs in memory."""
         return Rows(*joined(list(self.reduce(Joined.of).parts)))
 
     def every(self, step: int) -> Rows:
-        """Return about every `step`-th of these rows, unwatched; of the sample, if it has them."""
-        if self.sample.step <= power_of_2(step):
+        """Return about every `step`-th row, without counters, from the sample if it holds them."""
+        step = power_of_2(step)
+        if self.sample.step <= step:
             some = self.sample.every(step).rows
             if self.passes.device is not None:
                 some = Rows(*copied((some.X, some.y, some.weight), self.passes.device))
             return replace(some, change=self.change, width=self.width)
-        prepare = partial(_every, self.prepare, power_of_2(step))
+        prepare = partial(_every, self.prepare, step)
         thinned = replace(self, prepare=prepare, change=None, counters=None)
         parts = thinned._pass(Joined.of, False).statistic.parts
         return Rows(*joined(list(parts)), change=self.change, width=self.width)
 
     def reduce(
-        self,
-        statistic: Callable[[Array, NDArray[Any], Array | None], S],
-        small_chunks: bool = False,
+        self, statistic: Callable[[Array, AnyArray, Array | None], S], small_chunks: bool = False
     ) -> S:
-        """Return the merged statistic of all blocks, or of chunks of them if `small_chunks`."""
-        found = self._pass(statistic, small_chunks)
-        if found.n_rows != len(self):
+        """Return the merged statistic of all blocks, or of their chunks if `small_chunks`."""
+        result = self._pass(statistic, small_chunks)
+        if result.n_rows != len(self):
             raise ValueError(
-                f"the blocks held {len(self)} rows when they were read first and {found.n_rows} "
-                "now: they must give the same rows each time."
+                f"the blocks held {len(self)} rows in the first pass and {result.n_rows} now: they "
+                "must give the same rows each time."
             )
         if self.counters is not None:
-            self.counters.extend(found.counters)
-        return found.statistic
+            self.counters.extend(result.counters)
+        return result.statistic
 
     def _pass(self, statistic: Callable[..., S], small_chunks: bool) -> _Part[S]:
-        of_block = partial(
-            _of_block,
-            self.prepare,
-            partial(Rows, change=self.change, width=self.width),
-            self.counters is not None,
-            statistic,
-            small_chunks,
-        )
+        rows = partial(Rows, change=self.change, width=self.width)
+        counted = self.counters is not None
+        of_block = partial(_of_block, self.prepare, rows, counted, statistic, small_chunks)
         width = max(self.width, self.n_features)
         blocks = block_slices(len(self), width, self.passes.block_size)
         block_lengths = [rows.stop - rows.start for rows in blocks]
-        # Rows of weight 0 are read too: there may be more than those that count.
+        # Rows of weight 0 are read too, so there may be more rows than `n_rows`.
         return self.passes.reduce(of_block, chain(block_lengths, repeat(block_lengths[0])))
 
 
 @dataclass(frozen=True)
 class _Part(Generic[S]):
-    """What some blocks give: nothing if they hold no rows."""
+    """The result for some blocks; None if they hold no rows."""
 
-    found: S | None
+    result: S | None
     n_rows: int
     counters: Counters
 
     @property
     def statistic(self) -> S:
-        if self.found is None:
+        if self.result is None:
             raise ValueError("the blocks hold no rows of a weight above 0.")
-        return self.found
+        return self.result
 
     def merge(self, other: _Part[S], /) -> _Part[S]:
         counters = [*self.counters, *other.counters]
         counters = [sum(counters[1:], counters[0])] if counters else []
         n_rows = self.n_rows + other.n_rows
-        if self.found is None or other.found is None:
-            return _Part(other.found if self.found is None else self.found, n_rows, counters)
-        return _Part(self.found.merge(other.found), n_rows, counters)
+        if self.result is None or other.result is None:
+            return _Part(other.result if self.result is None else self.result, n_rows, counters)
+        return _Part(self.result.merge(other.result), n_rows, counters)
 
 
 def _of_block(
     prepare: Prepare,
-    rows_of: Callable[..., Rows],
-    watched: bool,
+    as_rows: Callable[..., Rows],
+    counted: bool,
     statistic: Callable[..., S],
     small_chunks: bool,
     *raw: Any,
 ) -> _Part[S]:
     counters: Counters = []
-    rows = rows_of(*prepare(*raw), counters=counters if watched else None)
+    rows = as_rows(*prepare(*raw), counters=counters if counted else None)
     if not len(rows):
         return _Part(None, 0, [])
     most = SIZES.block if arrays.is_host(rows.X) else 2 * SIZES.copied
     if len(rows) * max(rows.width, rows.n_features) > most:
-        found = rows.reduce(statistic, small_chunks)
+        result = rows.reduce(statistic, small_chunks)
     else:
-        found = rows.of_block(statistic, small_chunks, [], slice(0, len(rows)))
-    return _Part(found, len(rows), counters)
+        result = rows.of_block(statistic, small_chunks, [], slice(0, len(rows)))
+    return _Part(result, len(rows), counters)
 
 
-def _every(prepare: Prepare, step: int, *raw: Any) -> tuple[Any, NDArray[Any], Array | None]:
+def _every(prepare: Prepare, step: int, *raw: Any) -> tuple[Any, AnyArray, Array | None]:
     X, y, weight = prepare(*raw)
     return X[::step], y[::step], None if weight is None else weight[::step]

@@ -1,1 +1,1 @@
-"""Small tools that know nothing of arrays or networks."""
+"""Small tools for all rooms: types, checks, messages, files, optional packages and tables."""

@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all."""
+"""Files that are written completely or not at all."""
 
 from __future__ import annotations
 
@@ -9,16 +9,14 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
 
-__all__ = ["check_writable", "whole_file"]
-
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
-    """Give a path to write to, beside the one named, and put the file in its place at the end.
+    """Yield a temporary path in the same folder, and move the file to `path` at the end.
 
-    Whoever looks at `path` sees the old file or the new one, never a part of it; if the block does
-    not end well, the old one stays. A process that is killed leaves its unfinished file behind,
-    under a name like ``.karnet-<32 digits>.part``, which nothing ever reads.
+    Readers of `path` see the old file or the new one, never a part of it; if the block raises an
+    error, the old file stays. A process that is killed leaves its unfinished file behind, under a
+    name like ``.karnet-<32 digits>.part``.
     """
     path = Path(os.path.realpath(path))
     unfinished = path.with_name(f".karnet-{uuid4().hex}.part")
@@ -32,7 +30,7 @@ def whole_file(path: Path) -> Iterator[Path]:
     except OSError as error:
         if error.errno is None or error.filename not in (None, os.fspath(unfinished)):
             raise
-        # Under the name that was asked for, not one that nobody knows.
+        # The error names the requested file, not the temporary one.
         raise OSError(error.errno, error.strerror, os.fspath(path)) from error
     finally:
         with suppress(OSError):
@@ -40,19 +38,19 @@ def whole_file(path: Path) -> Iterator[Path]:
 
 
 def check_writable(path: Path) -> Path:
-    """Return the path, or refuse at once what could not be written after long work."""
+    """Return the path if a file can be written there: checked before long work, not after."""
     folder = path.parent
     if path.is_dir():
         raise ValueError(f"{path} is a folder: name a file to write.")
     if _is_special(path):
-        raise ValueError(f"{path} is no ordinary file: name one to write.")
+        raise ValueError(f"{path} is not an ordinary file: name one to write.")
     if not folder.is_dir():
         raise ValueError(f"the folder {folder} of {path.name} does not exist: make it first.")
     if not os.access(folder, os.W_OK):
-        raise ValueError(f"the folder {folder} must not be written to: choose another one.")
+        raise ValueError(f"the folder {folder} cannot be written to: choose another one.")
     return path
 
 
 def _is_special(path: Path) -> bool:
-    """Return whether this is a device or a pipe, which a new file must not take the place of."""
+    """Return whether this is a device or a pipe, which a file must not replace."""
     return path.exists() and not path.is_file() and not path.is_dir()

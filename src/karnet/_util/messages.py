@@ -1,19 +1,17 @@
-"""How sentences show what was given."""
+"""Values in error messages."""
 
 from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["shown"]
-
-# Most characters of what is shown.
-LONGEST = 200
+# Most characters of a value in a message.
+LONGEST_TEXT = 200
 
 
 def shown(value: Any) -> str:
-    """Return the text of a value as a part of a line, its end left out if it is long."""
+    """Return the text of a value on one line, cut off if it is long."""
     try:
         text = " ".join(repr(value).split())
-    except ValueError:  # an integer of thousands of digits has no text
+    except ValueError:  # Python converts no integer of thousands of digits
         text = f"a {type(value).__name__} of very many digits"
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
+    return text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]}..."

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["TextTable"]
-
 
 @dataclass(frozen=True)
 class TextTable:
-    """A title, a header, rows of text, and what to make of them."""
+    """A title, a header, rows of text, and a note on them."""
 
     title: str
     header: tuple[str, ...]

@@ -1,7 +1,7 @@
-"""Parquet that does not fit in memory: encoded by what a sample shows, learned block by block.
+"""Parquet files that do not fit in memory: encoded by a sample of rows, fitted block by block.
 
-Vectoriser, imputer, scaler and the hidden layer are settled on a sample of rows. The output layer
-is learned from all rows but some that are kept to judge it by, read anew for each pass.
+Vectoriser, imputer, scaler and hidden layer are fitted to a sample of rows. The output layer is
+fitted to all rows except a held-out part, which are read again for each pass.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ UNITS, RIDGES = 1000, (1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0)
 
 
 def is_large(path: Path, max_rows: int | None = None) -> bool:
-    """Return whether a file is Parquet with more than so many rows, or than memory has room for."""
+    """Return whether a Parquet file has more than `max_rows` rows, or more than memory holds."""
     if kind_of(path) != "parquet":
         return False
     about = unbroken(path, lambda: parquet.ParquetFile(path).metadata)
@@ -50,16 +50,16 @@ def is_large(path: Path, max_rows: int | None = None) -> bool:
 
 @dataclass(frozen=True)
 class Source:
-    """The blocks of a file, and which of their rows are for what.
+    """The blocks of a file, and the rows for the encoding and for the score.
 
     Attributes
     ----------
     path : Path
         The file.
     target : Target
-        What is to be predicted, of all rows.
+        The target of all rows.
     sampled, judging : ndarray of bool
-        Of the rows that have a target, which settle the encoding, and which judge.
+        The rows with a target that the encoding is fitted to, and the held-out rows.
     """
 
     path: Path
@@ -69,7 +69,7 @@ class Source:
 
     @classmethod
     def of(cls, path: Path, target: Target) -> Source:
-        """Choose rows from all parts of a file."""
+        """Draw the rows from all parts of a file."""
         n = len(target.y)
         drawn = np.random.RandomState(SEED).permutation(n)
         n_judging = min(SAMPLE, int(JUDGES * n))
@@ -79,7 +79,7 @@ class Source:
         return cls(path, target, sampled, judging)
 
     def blocks(self, wanted: NDArray[np.bool_]) -> Iterator[tuple[Table, NDArray[Any]]]:
-        """Yield those rows of each block that are wanted, and their targets."""
+        """Yield the wanted rows of each block, and their targets."""
         first_row = first = 0
         for block in table_blocks(self.path):
             known = self.target.known[first_row : first_row + len(block)]
@@ -90,7 +90,7 @@ class Source:
             first_row, first = first_row + len(block), first + n
 
     def gathered(self, wanted: NDArray[np.bool_]) -> tuple[Table, NDArray[Any]]:
-        """Return the rows that are wanted as one table, and their targets."""
+        """Return the wanted rows as one table, and their targets."""
         tables, targets = zip(*self.blocks(wanted), strict=True)
         return Table.joined(tables), np.concatenate(targets)
 
@@ -102,7 +102,7 @@ def fit_large(
     device: str = "cpu",
     tell: Callable[[str], None] = lambda _: None,
 ) -> TableFit:
-    """Fit a model on Parquet of any number of rows: a network of 1000 units, block by block.
+    """Fit a network of 1000 units to a Parquet file of any number of rows, block by block.
 
     Parameters
     ----------
@@ -111,12 +111,12 @@ def fit_large(
     target, task, device
         As in `fit_table`.
     tell : callable
-        Told what is being done.
+        A function that is called with a sentence for each step.
 
     Returns
     -------
     TableFit
-        Its score is that of some rows that were left out.
+        Its score is the score on held-out rows.
     """
     where = device_of(device)
     names, found = _target(path, target, task)
@@ -142,7 +142,7 @@ def fit_large(
             yield steps.transform(encoded(transform, rows, names)), answers
 
     network.fit_blocks(blocks)
-    # Learned on a device, it is used wherever its file is read.
+    # A network that was fitted on a device must predict on machines without one.
     network.set_params(device=None)
     model = Pipeline([*encoder, *steps.steps, ("network", network)])
     tell("Judging by rows that were left out")
@@ -155,7 +155,7 @@ def fit_large(
 
 
 def _target(path: Path, target: str, task: str) -> tuple[list[str], Target]:
-    """Return the names of all other columns, and the target of all rows."""
+    """Return the names of all columns except the target, and the target of all rows."""
     file = unbroken(path, lambda: parquet.ParquetFile(path))
     names = check_names(file.schema_arrow.names, path.name)
     if target not in names:
@@ -168,7 +168,7 @@ def _target(path: Path, target: str, task: str) -> tuple[list[str], Target]:
 
 
 def _shaped(X: NDArray[Any], y: NDArray[Any], task: str, device: str | None) -> Any:
-    """Return an unfitted network whose hidden layer the sample shaped, and its ridge chosen."""
+    """Return an unfitted network with a hidden layer and a ridge that suit the sample."""
     kind: Any = KARClassifier if task == "classification" else KARRegressor
     drawn = np.random.RandomState(SEED).standard_normal((X.shape[1] + 1, UNITS))
     drawn[1:] /= np.sqrt(X.shape[1])

@@ -1,4 +1,4 @@
-"""Files of tables: what kind one is, by its content, and what it holds."""
+"""Files of tables: their kind, told by the content, and their rows."""
 
 from __future__ import annotations
 
@@ -11,34 +11,27 @@ from pathlib import Path
 from typing import BinaryIO, TypeVar
 
 import pyarrow as pa
-from pyarrow import ipc, parquet
 
+from .._rows.arrow_files import Arrow, Parquet, read_batches, reading
 from ._names import check_names
 from ._table import Table
-from ._text import read_text
+from ._text import TEXT_SIZES, read_text
 
-__all__ = ["kind_of", "memory", "read_table", "table_blocks", "unbroken"]
-
+# Endings of files that separate columns by tabs.
 TABS = (".tsv", ".tab")
-# How files begin that are not text.
+# First bytes of files that are not text.
 BEGINNINGS = {
     b"PAR1": "parquet",
     b"ARROW1": "arrow",
     b"FEA1": "feather",
-    b"\xff\xff\xff\xff": "stream",
+    b"\xff\xff\xff\xff": "arrow",
     b"\x1f\x8b": "gzip",
 }
-# Bytes that are read of a column of Parquet at a time; without, it is a whole row group.
-BUFFER = 2**16
-# Bytes of text that are read at a time.
-PART = 2**24
-# Of the memory of this machine, what the text of a table may take.
-SHARE_OF_TEXT = 0.25
 T = TypeVar("T")
 
 
 def kind_of(path: Path) -> str:
-    """Return what kind of file this is, by how it begins; or say that it cannot be read."""
+    """Return the kind of a file, told by its first bytes, if the file can be read."""
     if path.is_dir():
         raise ValueError(f"{path} is a folder: name a file with a table.")
     try:
@@ -48,8 +41,8 @@ def kind_of(path: Path) -> str:
         raise ValueError(f"there is no file {path}: check the name and the folder.") from error
     except OSError as error:
         raise ValueError(f"{path} cannot be read: {error.strerror or error}.") from error
-    found = (kind for start, kind in BEGINNINGS.items() if beginning.startswith(start))
-    return next(found, "text")
+    kinds = (kind for start, kind in BEGINNINGS.items() if beginning.startswith(start))
+    return next(kinds, "text")
 
 
 def memory() -> float:
@@ -63,8 +56,8 @@ def memory() -> float:
 def read_table(path: str | os.PathLike[str]) -> Table:
     """Read a table: CSV, TSV (gzip too), Parquet, Arrow or Feather, told by the content.
 
-    Text is left as text, so that a column means the same whatever a file holds of it; cells become
-    numbers, dates and categories when a model is fitted.
+    Cells of a text file stay text, so that the type of a column does not depend on the rows of one
+    file; they become numbers, dates and categories when a model is fitted.
 
     Parameters
     ----------
@@ -74,7 +67,7 @@ def read_table(path: str | os.PathLike[str]) -> Table:
     Returns
     -------
     Table
-        Its `notes` say what had to be assumed.
+        Its `notes` state the assumptions that were made.
     """
     path = Path(path)
     kind = kind_of(path)
@@ -87,14 +80,14 @@ def read_table(path: str | os.PathLike[str]) -> Table:
 
 
 def table_blocks(path: str | os.PathLike[str], n_rows: int = 2**16) -> Iterator[Table]:
-    """Yield a table block by block of rows; Parquet is read as it goes, whatever its size.
+    """Yield a table in blocks of rows; memory holds one block of a Parquet file of any size.
 
     Parameters
     ----------
     path : path
         The file.
     n_rows : int
-        Most rows of a block.
+        The largest number of rows in a block.
 
     Yields
     ------
@@ -106,10 +99,8 @@ def table_blocks(path: str | os.PathLike[str], n_rows: int = 2**16) -> Iterator[
         for start in range(0, len(table), n_rows):
             yield replace(table, columns=table.columns.slice(start, n_rows))
         return
-    file = unbroken(path, lambda: parquet.ParquetFile(path, pre_buffer=False, buffer_size=BUFFER))
-    check_names(file.schema_arrow.names, path.name)
-    batches = file.iter_batches(n_rows)
-    while (batch := unbroken(path, lambda: next(batches, None))) is not None:
+    check_names(unbroken(path, lambda: Parquet().schema(path)).names, path.name)
+    for batch in read_batches(Parquet(), path, n_rows):
         yield Table(path.name, pa.Table.from_batches([batch]))
 
 
@@ -119,7 +110,7 @@ def _suffix(path: Path) -> str:
 
 
 def _bytes(path: Path, compressed: bool) -> bytes:
-    most = int(SHARE_OF_TEXT * memory())
+    most = int(TEXT_SIZES.memory_share * memory())
     try:
         with gzip.open(path) if compressed else path.open("rb") as file:
             data = _up_to(file, most + 1)
@@ -136,9 +127,9 @@ def _bytes(path: Path, compressed: bool) -> bytes:
 
 
 def _up_to(file: BinaryIO | gzip.GzipFile, most: int) -> bytes:
-    """Return at most so many bytes of a file; no room is made for more than there are."""
+    """Return at most `most` bytes of a file; no memory is reserved for more than there are."""
     parts = []
-    while most > 0 and (part := file.read(min(most, PART))):
+    while most > 0 and (part := file.read(min(most, TEXT_SIZES.part))):
         parts.append(part)
         most -= len(part)
     return b"".join(parts)
@@ -147,28 +138,15 @@ def _up_to(file: BinaryIO | gzip.GzipFile, most: int) -> bytes:
 def _columnar(path: Path, kind: str) -> pa.Table:
     if kind == "feather":
         raise ValueError(f"{path.name} is Feather of version 1: save it as Feather 2 or Parquet.")
-    readers: dict[str, Callable[[], pa.Table]] = {
-        "parquet": lambda: parquet.ParquetFile(path).read(),
-        "arrow": lambda: ipc.open_file(pa.memory_map(str(path))).read_all(),
-        "stream": lambda: ipc.open_stream(pa.memory_map(str(path))).read_all(),
-    }
-    columns = unbroken(path, lambda: _sound(readers[kind]()))
+    reader = Parquet() if kind == "parquet" else Arrow()
+    columns = unbroken(path, lambda: reader.table(path), reader.name)
     check_names(columns.column_names, path.name)
     if columns.num_rows == 0:
         raise ValueError(f"{path.name} has columns, but no rows.")
     return columns
 
 
-def _sound(columns: pa.Table) -> pa.Table:
-    """Return a table whose cells lie within it: Arrow's files are used as they are."""
-    columns.validate(full=True)
-    return columns
-
-
-def unbroken(path: Path, read: Callable[[], T]) -> T:
-    """Return what is read, or say that the file is damaged."""
-    try:
+def unbroken(path: Path, read: Callable[[], T], kind: str = Parquet.name) -> T:
+    """Return the result of `read`, or raise an error of one sentence if the file is damaged."""
+    with reading(path.name, kind):
         return read()
-    except (pa.ArrowException, OSError, ValueError, TypeError, KeyError) as error:
-        said = str(error).strip().splitlines() or [type(error).__name__]
-        raise ValueError(f"{path.name} is damaged or cannot be read: {said[0][:200]}") from error

@@ -1,4 +1,4 @@
-"""A table that was read: columns by name, as Arrow keeps them."""
+"""A table: named columns, as Arrow stores them."""
 
 from __future__ import annotations
 
@@ -12,29 +12,28 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import compute, types
 
+from .._rows.arrow_files import is_text
 from .._util.messages import shown
 from ._names import listed
 
-__all__ = ["GAPS", "Table", "as_numbers", "plain"]
-
-# What stands for a value that is missing, beside nothing at all.
+# Cells that stand for a missing value.
 GAPS = ("", "?", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NULL", "null")
-# Names that pandas gives to the numbers of rows.
+# Names of columns of row numbers that pandas writes; the first alternative is no name.
 ROW_NUMBERS = re.compile(r"|__index_level_\d+__")
 
 
 @dataclass(frozen=True)
 class Table:
-    """Columns of equal length, each with a name of its own.
+    """Columns of equal length with distinct names.
 
     Attributes
     ----------
     name : str
-        What the table is called in sentences.
+        The name of the table in sentences.
     columns : pyarrow.Table
-        The columns: strings where the file is text.
+        The columns; strings if the file is text.
     notes : tuple of str
-        What had to be assumed when it was read.
+        The assumptions that were made in reading it.
     """
 
     name: str
@@ -51,7 +50,7 @@ class Table:
 
     @classmethod
     def joined(cls, tables: Sequence[Table]) -> Table:
-        """Return the rows of several tables of the same columns as one."""
+        """Return the rows of several tables with the same columns as one table."""
         return replace(tables[0], columns=pa.concat_tables(table.columns for table in tables))
 
     def take(self, rows: NDArray[Any]) -> Table:
@@ -66,7 +65,7 @@ class Table:
         return replace(self, columns=self.columns.set_column(place, name, column))
 
     def without_row_numbers(self) -> Table:
-        """Return the table without a nameless column of row numbers, which says nothing."""
+        """Return the table without a column of row numbers that has no name."""
         nameless = [name for name in self.names if ROW_NUMBERS.fullmatch(name)]
         if not nameless:
             return self
@@ -80,7 +79,7 @@ class Table:
                 "not hold row numbers: give it a name."
             )
         if len(self.names) == 1:
-            raise ValueError(f"{self.name} has no column beside row numbers.")
+            raise ValueError(f"{self.name} has no column except row numbers.")
         note = f"The first column of {self.name} has no name and holds row numbers: left out."
         columns = self.columns.drop_columns(nameless[:1])
         return replace(self, columns=columns, notes=(*self.notes, note))
@@ -91,9 +90,9 @@ class Table:
         Parameters
         ----------
         names : sequence of str
-            The columns, in the order wanted; all others are left out.
+            The columns in their order; all others are left out.
         text : collection of str
-            Those that are wanted as text even if they hold numbers here.
+            The columns to convert to text even if they hold numbers here.
 
         Returns
         -------
@@ -108,30 +107,30 @@ class Table:
         return pa.table(selected, names=list(names)).to_pandas()
 
     def numbers(self, names: Sequence[str]) -> NDArray[np.float64]:
-        """Return some columns as numbers, gaps as NaN; any column that holds others is refused."""
+        """Return some columns as numbers, gaps as NaN; columns of other values are refused."""
         self._check_columns(names)
         columns = [plain(self.columns[name], name, self.name) for name in names]
         kinds = {column.type for column in columns}
         if len(kinds) == 1:
-            # All at once: very many columns would take very many calls.
+            # At once: with very many columns one call for each would take long.
             chunks = [chunk for column in columns for chunk in column.chunks]
-            found = as_numbers(pa.chunked_array(chunks, kinds.pop()))
-            if found is not None:
-                return np.ascontiguousarray(found.reshape(len(names), len(self)).T)
+            numbers = as_numbers(pa.chunked_array(chunks, kinds.pop()))
+            if numbers is not None:
+                return np.ascontiguousarray(numbers.reshape(len(names), len(self)).T)
         return np.column_stack([self._number(*each) for each in zip(names, columns, strict=True)])
 
     def _number(self, name: str, column: pa.ChunkedArray) -> NDArray[np.float64]:
-        found = as_numbers(column)
-        if found is None:
+        numbers = as_numbers(column)
+        if numbers is None:
             raise ValueError(
-                f"column {shown(name)} of {self.name} holds something else than numbers, which is "
-                f"all that a table of {len(self.names)} columns may hold: leave it out."
+                f"column {shown(name)} of {self.name} holds values other than numbers, but a "
+                f"table of {len(self.names)} columns may hold numbers only: leave it out."
             )
-        return found
+        return numbers
 
     def _check_columns(self, names: Sequence[str]) -> None:
-        there = set(self.names)
-        missing = [name for name in names if name not in there]
+        own = set(self.names)
+        missing = [name for name in names if name not in own]
         if missing:
             n = "column" if len(missing) == 1 else "columns"
             raise ValueError(
@@ -140,14 +139,14 @@ class Table:
 
 
 def plain(column: pa.ChunkedArray, name: str, where: str) -> pa.ChunkedArray:
-    """Return a column as float64, string or timestamp; a column of anything else is refused.
+    """Return a column as float64, string or timestamp; columns of other types are refused.
 
-    The same values come out of a file of text and of a typed one.
+    A text file and a typed file give the same values.
     """
     kind = column.type
     if types.is_dictionary(kind):
         return plain(column.cast(kind.value_type), name, where)
-    if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
+    if is_text(kind):
         return column.cast(pa.string())
     if types.is_boolean(kind):
         return compute.if_else(column, "True", "False")
@@ -167,7 +166,7 @@ def plain(column: pa.ChunkedArray, name: str, where: str) -> pa.ChunkedArray:
 
 
 def as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return a plain column as text, whole numbers as in a file of text."""
+    """Return a plain column as text, whole numbers without a decimal point."""
     if not types.is_float64(column.type):
         return column
     whole = column.cast(pa.int64(), safe=False)
@@ -176,7 +175,7 @@ def as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def as_numbers(column: pa.ChunkedArray) -> NDArray[np.float64] | None:
-    """Return a plain column as numbers, gaps as NaN; None if it holds anything else."""
+    """Return a plain column as numbers, gaps as NaN; None if it holds other values."""
     if types.is_string(column.type):
         text = compute.utf8_trim_whitespace(column)
         gaps = compute.is_in(text, pa.array(GAPS))

@@ -1,10 +1,11 @@
-"""Text with one row a line: which encoding, which delimiter, which names, which cells."""
+"""Tables as text, one row a line: encoding, delimiter, column names and cells."""
 
 from __future__ import annotations
 
 import csv
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import islice
 
 import pyarrow as pa
@@ -13,16 +14,11 @@ from pyarrow import csv as arrow_csv
 
 from ._names import check_names
 
-__all__ = ["read_text"]
-
+# Delimiters, and their names in sentences.
 DELIMITERS = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "vertical bars"}
-# Rows that say which delimiter fits; bytes that say whether this is text at all.
-LOOKED_AT, SAMPLED = 50, 2**16
-# Characters below a blank that text does have; a share of others that it has not.
-BLANKS, STRANGE = b"\t\n\v\f\r\x1a", 0.02
-# Bytes that are parsed at a time, and headers that must fit in, at least and at most.
-BLOCK, HEADERS, MOST = 2**24, 64, 2**31 - 2
-# How encodings are marked; the longer marks begin as shorter ones do.
+# Control characters that text files hold.
+TEXT_CONTROLS = b"\t\n\v\f\r\x1a"
+# Byte order marks of encodings; longer marks come before the shorter ones they begin with.
 MARKS = {
     b"\xff\xfe\0\0": "utf-32",
     b"\0\0\xfe\xff": "utf-32",
@@ -30,27 +26,53 @@ MARKS = {
     b"\xfe\xff": "utf-16",
     b"\xef\xbb\xbf": "utf-8-sig",
 }
-WIDE = ("utf-16", "utf-32")
+# Encodings with more than one byte for every character.
+WIDE_ENCODINGS = ("utf-16", "utf-32")
+
+
+@dataclass
+class TextSizes:
+    """Sizes and shares that decide how text is read."""
+
+    # Share of the memory of this machine that the text of a table may take.
+    memory_share: float = 0.25
+    # Bytes of a file that are read at a time.
+    part: int = 2**24
+    # First lines that decide on the delimiter.
+    first_lines: int = 50
+    # First bytes that decide whether a file is text.
+    first_bytes: int = 2**16
+    # Share of control characters above which a file is not text.
+    control_share: float = 0.02
+    # Bytes that are parsed at a time.
+    block: int = 2**24
+    # Headers that fit in the bytes parsed at a time: with many columns these are more.
+    headers: int = 64
+    # Most bytes that pyarrow parses at a time.
+    largest_block: int = 2**31 - 2
+
+
+TEXT_SIZES = TextSizes()
 
 
 def read_text(data: bytes, name: str, usual: str) -> tuple[pa.Table, list[str]]:
-    """Return the cells of a table as text, and what should be said about the reading.
+    """Return the cells of a table as text, and the assumptions made in reading them.
 
     Parameters
     ----------
     data : bytes
         The content of the file.
     name : str
-        What the file is called in sentences.
+        The name of the file in sentences.
     usual : str
-        The delimiter that its suffix promises.
+        The delimiter that the suffix of the file suggests.
 
     Returns
     -------
     columns : pyarrow.Table
         All columns are strings.
     notes : list of str
-        One sentence for each assumption that was made.
+        One sentence for each assumption.
     """
     text, notes = _decoded(data, name)
     if not text.strip():
@@ -58,27 +80,31 @@ def read_text(data: bytes, name: str, usual: str) -> tuple[pa.Table, list[str]]:
     lines = _first_lines(text)
     delimiter = _delimiter(lines, usual, name)
     if delimiter != usual:
-        found, other = DELIMITERS[delimiter], DELIMITERS[usual]
-        notes.append(f"{name} separates columns by {found} and not by {other}: read so.")
+        notes.append(
+            f"{name} separates columns by {DELIMITERS[delimiter]} and not by {DELIMITERS[usual]}: "
+            "it was read that way."
+        )
     header, *_ = _parsed(lines, delimiter)
     names = check_names([each.strip() for each in header], name)
     columns = _cells(text, delimiter, names, name)
     if columns.num_rows == 0:
         raise ValueError(f"{name} has a line of column names, but no rows below it.")
-    # Where a comma is the decimal point, it does not separate columns.
+    # A comma is the decimal point only where it does not separate columns.
     return (_with_points(columns) if delimiter == ";" else columns), notes
 
 
 def _decoded(data: bytes, name: str) -> tuple[str, list[str]]:
-    """Return the text of a file, and which encoding was assumed if that is not plain."""
+    """Return the text of a file, and a note on its encoding unless it is UTF-8."""
     encoding = next((code for mark, code in MARKS.items() if data.startswith(mark)), "utf-8")
-    if encoding not in WIDE:
-        _refuse_binary(data[:SAMPLED], name)
+    if encoding not in WIDE_ENCODINGS:
+        _refuse_binary(data[: TEXT_SIZES.first_bytes], name)
     try:
         text = data.decode(encoding)
-        return text, [f"{name} is read as {encoding.upper()}."] if encoding in WIDE else []
+        return text, [
+            f"{name} is read as {encoding.upper()}."
+        ] if encoding in WIDE_ENCODINGS else []
     except UnicodeDecodeError as error:
-        if encoding in WIDE:
+        if encoding in WIDE_ENCODINGS:
             raise ValueError(
                 f"{name} begins as {encoding.upper()} but is not: save it as UTF-8."
             ) from error
@@ -90,8 +116,8 @@ def _decoded(data: bytes, name: str) -> tuple[str, list[str]]:
 
 
 def _refuse_binary(sample: bytes, name: str) -> None:
-    strange = sum(sample.count(code) for code in range(32) if code not in BLANKS)
-    if b"\0" in sample or strange > STRANGE * len(sample):
+    n_controls = sum(sample.count(code) for code in range(32) if code not in TEXT_CONTROLS)
+    if b"\0" in sample or n_controls > TEXT_SIZES.control_share * len(sample):
         kind = "an Excel file or zip archive" if sample.startswith(b"PK") else "binary"
         raise ValueError(
             f"{name} is {kind}, not a table of text, Parquet or Arrow: save it as CSV or Parquet."
@@ -99,9 +125,9 @@ def _refuse_binary(sample: bytes, name: str) -> None:
 
 
 def _first_lines(text: str) -> list[str]:
-    """Return the first lines that are not blank."""
-    lines = (found[0] for found in re.finditer(r"[^\r\n]+", text))
-    return list(islice((line for line in lines if line.strip()), LOOKED_AT))
+    """Return the first lines that are not blank, as many as decide on the delimiter."""
+    lines = (match[0] for match in re.finditer(r"[^\r\n]+", text))
+    return list(islice((line for line in lines if line.strip()), TEXT_SIZES.first_lines))
 
 
 def _parsed(lines: Sequence[str], delimiter: str) -> list[list[str]]:
@@ -112,7 +138,7 @@ def _parsed(lines: Sequence[str], delimiter: str) -> list[list[str]]:
 
 
 def _delimiter(lines: Sequence[str], usual: str, name: str) -> str:
-    """Return the delimiter with which most of the first rows have as many cells as the header."""
+    """Return the delimiter that gives most of the first rows the number of cells of the header."""
 
     def fit(delimiter: str) -> tuple[float, int]:
         header, *others = _parsed(lines, delimiter) or [[]]
@@ -121,17 +147,17 @@ def _delimiter(lines: Sequence[str], usual: str, name: str) -> str:
         same = sum(len(row) == len(header) for row in others)
         return (same / len(others) if others else 1.0), len(header)
 
-    found = {delimiter: fit(delimiter) for delimiter in DELIMITERS}
-    by_share = {each: (share, each == usual, n) for each, (share, n) in found.items()}
+    fits = {delimiter: fit(delimiter) for delimiter in DELIMITERS}
+    by_share = {each: (share, each == usual, n) for each, (share, n) in fits.items()}
     best = max(by_share, key=lambda each: by_share[each])
-    if found[best][0] == 0.0:
+    if fits[best][0] == 0.0:
         _refuse_blanks(lines, name)
         return usual
     return best
 
 
 def _refuse_blanks(lines: Sequence[str], name: str) -> None:
-    """Refuse lines that blanks would cut into as many cells each."""
+    """Raise an error if blanks would cut all lines into the same number of cells."""
     counts = {len(line.split()) for line in lines}
     if len(counts) == 1 and counts != {1}:
         raise ValueError(
@@ -148,13 +174,17 @@ def _cells(text: str, delimiter: str, names: Sequence[str], name: str) -> pa.Tab
         wrong.append(row)
         return "error"
 
-    size = min(len(data) + 1, max(BLOCK, HEADERS * sum(len(each) + 4 for each in names)), MOST)
+    header = sum(len(each) + 4 for each in names)
+    most = min(max(TEXT_SIZES.block, TEXT_SIZES.headers * header), TEXT_SIZES.largest_block)
+    size = min(len(data) + 1, most)
     keys = [f"f{k}" for k in range(len(names))]
     try:
         read = arrow_csv.read_csv(
             pa.BufferReader(data),
             arrow_csv.ReadOptions(
-                use_threads=False, block_size=size, autogenerate_column_names=True
+                use_threads=False,
+                block_size=size,
+                autogenerate_column_names=True,
             ),
             arrow_csv.ParseOptions(
                 delimiter=delimiter, newlines_in_values=True, invalid_row_handler=remember
@@ -172,8 +202,8 @@ def _cells(text: str, delimiter: str, names: Sequence[str], name: str) -> pa.Tab
 
 def _why(wrong: Sequence[arrow_csv.InvalidRow], n_names: int, error: Exception, name: str) -> str:
     if not wrong:
-        said = str(error).splitlines()[0][:200]
-        return f"{name} cannot be read as a table of text ({said}): check its quotation marks."
+        reason = str(error).splitlines()[0][:200]
+        return f"{name} cannot be read as a table of text ({reason}): check its quotation marks."
     row = wrong[0]
     number = "a row" if row.number is None else f"row {row.number}, the header included,"
     return (
@@ -183,7 +213,7 @@ def _why(wrong: Sequence[arrow_csv.InvalidRow], n_names: int, error: Exception, 
 
 
 def _with_points(columns: pa.Table) -> pa.Table:
-    """Return the table with a point in cells that are a number with a decimal comma."""
+    """Return the table with a decimal point instead of the decimal comma in numbers."""
     changed = [
         compute.replace_substring_regex(column, r"^(\s*[-+]?\d+),(\d+\s*)$", r"\1.\2")
         for column in columns.columns
