@@ -185,8 +185,8 @@ def test_rows_of_weight_zero_are_left_out():
 
 
 @pytest.mark.parametrize("estimator", [KARClassifierCV, KARRegressorCV])
-def test_more_rows_than_units_are_learned_in_blocks(estimator, monkeypatch):
-    monkeypatch.setattr("karnet._ensemble.average.SEARCHED", 60)
+def test_more_rows_than_units_are_learned_in_blocks(estimator, search_sizes):
+    search_sizes(rows=60)
     X, y = table(400, 3)
     net = estimator(width=100, random_state=0).fit(X, y)
     assert {member.hidden_layer_sizes for member in net.estimators_} == {(100,)}
@@ -197,8 +197,8 @@ def test_more_rows_than_units_are_learned_in_blocks(estimator, monkeypatch):
         assert 0.85 < np.mean((low <= y) & (y <= high)) <= 1.0
 
 
-def test_a_long_table_of_few_rows_more_than_searched_is_learned_whole(monkeypatch):
-    monkeypatch.setattr("karnet._ensemble.average.SEARCHED", 60)
+def test_a_long_table_of_few_rows_more_than_searched_is_learned_whole(search_sizes):
+    search_sizes(rows=60)
     X, y = table(200, 3)
     net = KARClassifierCV(random_state=0).fit(X, y)
     assert all(np.isinf(member.hidden_layer_sizes).all() for member in net.estimators_)

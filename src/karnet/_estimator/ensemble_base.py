@@ -13,8 +13,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._arrays.namespace import check_device
 from .._arrays.threads import ONE_THREAD
-from .._ensemble.average import Average, Limits, learn_average
-from .._ensemble.member import Splits, Targets, mean_answer
+from .._ensemble.average import Average, fit_average
+from .._network.infinite_width import RidgeTargets, Splits
+from .._network.layers import Network, mean_scores
 from .._rows.memory import dense
 from .._util.checks import check_positive, check_positive_integer
 from .._util.messages import shown
@@ -75,15 +76,15 @@ class KARNetworkCV(ShowsLayers, BaseEstimator):
         defaults = type(self)().get_params(deep=False)
         super().__setstate__(state | {name: defaults[name] for name in defaults.keys() - state})
 
-    def _limits(self) -> Limits:
+    def _limits(self) -> dict[str, Any]:
         seconds = np.inf
         if self.time_budget is not None:
             seconds = check_positive("time_budget", self.time_budget)
-        return Limits(
-            check_positive_integer("n_estimators", self.n_estimators),
-            check_positive_integer("width", self.width),
-            seconds,
-        )
+        return {
+            "n_members": check_positive_integer("n_estimators", self.n_estimators),
+            "width": check_positive_integer("width", self.width),
+            "seconds": seconds,
+        }
 
     def _ridges(self) -> Array:
         if self.alphas is None:
@@ -144,11 +145,10 @@ class KARNetworkCV(ShowsLayers, BaseEstimator):
         if len(kept) < 2:
             raise ValueError(f"X must have at least two rows, but has {len(kept)} (n_samples=1).")
         rng = parameters.check_generator(self.random_state)
-        weights = np.ones(len(kept)) if weight is None else weight
-        targets = Targets(Y, weights, ridges, splits)
-        rows = X[kept]
+        weights, rows = np.ones(len(kept)) if weight is None else weight, X[kept]
+        targets = RidgeTargets(Y, weights, ridges, splits)
         with ONE_THREAD():
-            average = learn_average(rows, targets, strata, limits, rng, device)
+            average = fit_average(rows, targets, strata, rng, device=device, **limits)
         # Only prediction intervals need the paths, which are large.
         members = [member.trimmed(path=not is_classifier(self)) for member in average.members]
         self.estimators_ = members
@@ -179,7 +179,11 @@ class KARNetworkCV(ShowsLayers, BaseEstimator):
 
     def _predictions_for(self, X: Array) -> Array:
         with ONE_THREAD():
-            return mean_answer(self.estimators_, X, check_device(self.device))
+            return mean_scores(self._networks(), X, check_device(self.device))
+
+    def _networks(self) -> list[Network]:
+        """Return the networks that are averaged."""
+        return [member.network for member in self.estimators_]
 
 
 def _results(average: Average) -> dict[str, NDArray[Any]]:

@@ -15,16 +15,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._arrays.namespace import check_device, is_foreign, like, on_host
 from .._arrays.threads import one_thread_if_narrow
-from .._network.infinite_width import ProductsWith, learn_in_dual
+from .._network.infinite_width import KernelMap
 from .._network.layers import Layer, Network, outputs, scores
-from .._network.metric_rounds import learn_by_metric
 from .._rows.device import on_device
 from .._rows.memory import Rows, Table
 from .._rows.streamed import LocalPasses, Passes, Raw, Streamed
 from .._util.text_table import TextTable
 from ..activations import Activation, Array, Function
 from ..blocks import Blocks
-from ..learner import Plan, Report, learn
+from ..learner import Plan, Report, learn, learn_by_metric, learn_in_dual
 from . import parameters, validation
 from .first_pass import scanned
 from .notebook import ShowsLayers, table_of_layers
@@ -273,7 +272,7 @@ class KARNetwork(ShowsLayers, BaseEstimator):
         self.layers_, self._learned_plan = reports, plan
         self.activations_ = list(plan.activations)
         self._direct_links, self._input_map = network.direct_links, network.input_map
-        if isinstance(network.input_map, ProductsWith):
+        if isinstance(network.input_map, KernelMap):
             (last,) = network.layers
             self.X_fit_, self.dual_coef_, self.intercept_ = network.input_map.Z, last.V, last.w
         else:
@@ -288,14 +287,20 @@ class KARNetwork(ShowsLayers, BaseEstimator):
                     setattr(self, name, [like(X, each) for each in value])
                 elif value is not None:
                     setattr(self, name, like(X, value))
+            if isinstance(self._input_map, KernelMap):
+                self._input_map = self._input_map.at(self.X_fit_)
 
     def _network(self) -> Network:
-        if isinstance(self._input_map, ProductsWith):
+        if isinstance(self._input_map, KernelMap):
             layers = [Layer(self.dual_coef_, self.intercept_, self.activations_[-1])]
         else:
             parts = zip(self.coefs_, self.intercepts_, self.activations_, strict=True)
             layers = [Layer(*part) for part in parts]
         return Network(tuple(layers), self._direct_links, self._input_map)
+
+    def _networks(self) -> list[Network]:
+        """Return the networks whose mean is predicted: one."""
+        return [self._network()]
 
     def _inputs(self, X: Any, method: str) -> Any:
         check_is_fitted(self)

@@ -16,9 +16,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.impute import SimpleImputer
 
 from .._arrays.namespace import on_host
-from .._ensemble.member import Member
 from .._estimator.targets import class_outputs
-from .._network.infinite_width import InfiniteLayers, ProductsWith
+from .._network.infinite_width import KernelMap
 from .._network.layers import Network
 from .._util.messages import shown
 from ..activations import Array, ExpOf
@@ -289,8 +288,8 @@ def _input_map(g: Graph, input_map: Any, x: str) -> str:
         case ExpOf(f=f):
             check_known(f)
             return exp_of(g, activated(g, f, x))
-        case ProductsWith(kernel=InfiniteLayers(kernel, depth, direct_links), Z=Z):
-            K = kernel_of(g, kernel, x, Z, depth=depth)
+        case KernelMap(kernel, scale, depth, direct_links, Z):
+            K = kernel_of(g, kernel, x, Z, scale, depth)
             return g.product(x, Z.T, K) if direct_links else K
     raise ValueError(f"an input map {type(input_map).__name__} cannot be exported to ONNX.")
 
@@ -322,21 +321,20 @@ def _regressor(g: Graph, estimator: KARRegressor, x: str) -> tuple[str]:
     return (_network(g, estimator._network(), x, activate=True),)
 
 
-def _mean_answer(g: Graph, members: list[Member], x: str, narrow: bool) -> str:
+def _mean_answer(g: Graph, networks: list[Network], x: str, narrow: bool) -> str:
     shown: dict[int, str] = {}
     total = ""
-    for member in members:
-        if id(member.view) not in shown:
-            shown[id(member.view)] = seen_through(g, member.view, x, narrow)
-        view, shape = shown[id(member.view)], member.shape
-        K = kernel_of(g, shape.kernel, view, member.X_fit_, member.scale, shape.depth)
-        answer = g.product(K, member.dual_coef_, member.intercept_)
+    for network in networks:
+        view: Any = network.view
+        if id(view) not in shown:
+            shown[id(view)] = seen_through(g, view, x, narrow)
+        answer = _network(g, network, shown[id(view)], activate=True)
         total = g.op("Add", total, answer) if total else answer
-    return g.op("Div", total, float(len(members)))
+    return g.op("Div", total, float(len(networks)))
 
 
 def _classifier_cv(g: Graph, estimator: KARClassifierCV, x: str, narrow: bool) -> tuple[str, str]:
-    answers = _mean_answer(g, estimator.estimators_, x, narrow)
+    answers = _mean_answer(g, estimator._networks(), x, narrow)
     certain = g.op("Softmax", g.op("Div", answers, estimator.temperature_), axis=1)
     doubt = estimator.doubt_
     scaled = g.op("Mul", certain, 1.0 - doubt)
@@ -345,7 +343,7 @@ def _classifier_cv(g: Graph, estimator: KARClassifierCV, x: str, narrow: bool) -
 
 
 def _regressor_cv(g: Graph, estimator: KARRegressorCV, x: str, narrow: bool) -> tuple[str]:
-    answers = _mean_answer(g, estimator.estimators_, x, narrow)
+    answers = _mean_answer(g, estimator._networks(), x, narrow)
     return (g.op("Add", g.op("Mul", answers, estimator._scale), estimator._mean),)
 
 

@@ -205,7 +205,7 @@ class _Judge:
 def _products(member: Any, X: Array) -> Array:
     """Return the products of the hidden layer's outputs for all pairs of rows."""
     A = member.view(X)
-    return np.asarray(member.kernel(A, A, member.scale, member.shape.depth))
+    return np.asarray(member.kernel_map.at(A)(A))
 
 
 def _at_widths(

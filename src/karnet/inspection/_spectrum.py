@@ -169,8 +169,8 @@ def _of_layers(network: Any, X: Array) -> list[Spectrum]:
 
 def _of_members(network: Any, X: Array) -> list[Spectrum]:
     return [
-        Spectrum(f"network {k}", _singular_values(member.hidden(X)), EPS * len(member.X_fit_), 0.0)
-        for k, member in enumerate(network.estimators_, start=1)
+        Spectrum(f"network {k}", _singular_values(each.features(X)), EPS * each.width, 0.0)
+        for k, each in enumerate(network._networks(), start=1)
     ]
 
 

@@ -25,7 +25,7 @@ from .._lstsq.solve import check_non_negative
 from .._network.layers import Layer, Network, outputs
 from .._rows.memory import Rows, dense
 from .._util.checks import check_positive_integer
-from ..activations import ACTIVATIONS, TINY, Activation, Array, Function, resolve_activation
+from ..activations import ACTIVATIONS, EPS, Activation, Array, Function, resolve_activation
 from ..learner import indicator
 
 __all__ = ["LevenbergMarquardtClassifier", "LevenbergMarquardtRegressor", "jacobian", "train"]
@@ -187,7 +187,7 @@ def _draw(
         Z = A @ V
         lowest, size = Z.min(axis=0), np.abs(Z).max(axis=0)
         # A unit that is constant up to rounding is not blown up.
-        scale = (high - low) / np.maximum(Z.max(axis=0) - lowest, 1e-6 * size + TINY)
+        scale = (high - low) / np.maximum(Z.max(axis=0) - lowest, 1e-6 * size + EPS)
         layers.append(Layer(V * scale, low - lowest * scale, f))
         A = f(layers[-1].linear(A))
     return tuple(layers)
