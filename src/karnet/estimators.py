@@ -10,8 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
 
 from ._arrays import namespace as arrays
+from ._estimator.dask_methods import lazy_for_dask, passes_over
 from ._estimator.network_base import AnyActivation, KARNetwork
-from ._estimator.scoring import Accuracy, Deviations, Scored, passes_over, where_rows_are
+from ._estimator.scoring import Accuracy, Deviations, Scored
 from ._estimator.targets import ClassTargets, NumberTargets, class_outputs
 from ._estimator.updates import of_finite_width
 from .activations import resolve_activation
@@ -272,7 +273,7 @@ class KARClassifier(Scored, ClassifierMixin, KARNetwork):
     def _set_targets(self, targets: ClassTargets) -> None:
         self.classes_ = targets.classes
 
-    @where_rows_are
+    @lazy_for_dask
     def decision_function(self, X: Any) -> NDArray[Any]:
         """Predict a score for each class.
 
@@ -299,7 +300,7 @@ class KARClassifier(Scored, ClassifierMixin, KARNetwork):
             decision = (2.0 * self._scores(X) - low - high) / (high - low)
         return arrays.narrowed(decision, X.dtype)[:, 0]
 
-    @where_rows_are
+    @lazy_for_dask
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict the class of each row.
 
@@ -322,7 +323,7 @@ class KARClassifier(Scored, ClassifierMixin, KARNetwork):
             codes = arrays.to_numpy(codes)  # only NumPy has arrays of text
         return arrays.selected(self.classes_, codes)
 
-    @where_rows_are
+    @lazy_for_dask
     def predict_proba(self, X: Any) -> NDArray[Any]:
         """Predict probabilities of the classes, which rise with the decision function.
 
@@ -562,7 +563,7 @@ class KARRegressor(Scored, RegressorMixin, KARNetwork):
     def _set_targets(self, targets: NumberTargets) -> None:
         self._one_output = targets.one_output
 
-    @where_rows_are
+    @lazy_for_dask
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict the targets of each row.
 

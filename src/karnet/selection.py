@@ -13,8 +13,9 @@ from sklearn.metrics import r2_score
 
 from ._ensemble.jackknife import jackknife_plus
 from ._estimator import validation
+from ._estimator.dask_methods import lazy_for_dask
 from ._estimator.ensemble_base import KARNetworkCV
-from ._estimator.scoring import Accuracy, Deviations, Scored, where_rows_are
+from ._estimator.scoring import Accuracy, Deviations, Scored
 from ._estimator.targets import ClassTargets, check_two_classes, in_columns, weighted_rows
 from ._util.checks import check_share
 from .activations import Array
@@ -169,7 +170,7 @@ class KARClassifierCV(Scored, ClassifierMixin, KARNetworkCV):
         )
         self.temperature_ = float(np.exp(best.x))
 
-    @where_rows_are
+    @lazy_for_dask
     def decision_function(self, X: Any) -> NDArray[Any]:
         """Predict a score for each class.
 
@@ -186,7 +187,7 @@ class KARClassifierCV(Scored, ClassifierMixin, KARNetworkCV):
         """
         return _of_two(self._mean_predictions(X))
 
-    @where_rows_are
+    @lazy_for_dask
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict the class of each row.
 
@@ -202,7 +203,7 @@ class KARClassifierCV(Scored, ClassifierMixin, KARNetworkCV):
         codes = self._mean_predictions(X).argmax(axis=1)
         return np.asarray(self.classes_[codes])
 
-    @where_rows_are
+    @lazy_for_dask
     def predict_proba(self, X: Any) -> NDArray[Any]:
         """Predict probabilities of the classes, calibrated on left-out predictions.
 
@@ -344,7 +345,7 @@ class KARRegressorCV(Scored, RegressorMixin, KARNetworkCV):
         predictions = standardised * self._scale + self._mean
         return predictions[:, 0] if self._one_output else predictions
 
-    @where_rows_are
+    @lazy_for_dask
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict the targets of each row.
 
@@ -359,7 +360,7 @@ class KARRegressorCV(Scored, RegressorMixin, KARNetworkCV):
         """
         return self._in_units(self._mean_predictions(X))
 
-    @where_rows_are
+    @lazy_for_dask
     def predict_interval(self, X: Any, coverage: float = 0.9) -> NDArray[Any]:
         """Predict intervals that contain the targets of new rows with about a given probability.
 

@@ -22,6 +22,7 @@ from .._util.messages import shown
 from .._util.text_table import TextTable
 from ..activations import Array
 from . import parameters, validation
+from .dask_methods import is_dask
 from .notebook import ShowsLayers, table_of_members
 
 # Ridges to select from by default, relative to the mean eigenvalue of the kernel matrix.
@@ -64,7 +65,7 @@ class KARNetworkCV(ShowsLayers, BaseEstimator):
         return tags
 
     def _refuse_dask(self, *tables: Any) -> None:
-        if validation.is_dask(*tables):
+        if is_dask(*tables):
             name = type(self).__name__
             raise ValueError(
                 f"{name} needs rows in memory, but these are in a Dask collection: use "

@@ -1,11 +1,9 @@
-"""Scores of scikit-learn, and methods that leave the rows of a Dask collection where they are."""
+"""The scores of scikit-learn, also in one pass over the blocks of Dask collections."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import wraps
-from typing import Any, Self, TypeVar, cast
+from typing import Any, Self
 
 import numpy as np
 from sklearn.utils.validation import _num_samples
@@ -13,30 +11,9 @@ from sklearn.utils.validation import _num_samples
 from .._arrays.namespace import is_foreign
 from .._lstsq.statistics import Moments, Sum
 from .._rows.memory import read_only
-from .._rows.streamed import Passes
 from ..activations import Array
-from . import dask_methods, validation
-
-Method = TypeVar("Method", bound=Callable[..., Any])
-
-
-def passes_over(X: Any, y: Any, sample_weight: Any) -> Passes | None:
-    """Return the passes over the blocks of Dask collections; None for rows in memory."""
-    if not validation.is_dask(X, y, sample_weight):
-        return None
-    return dask_methods.passes_over(validation.plain_inputs, X, y, sample_weight)
-
-
-def where_rows_are(method: Method) -> Method:
-    """Return a method that predicts lazily for a Dask collection, and as it does for other rows."""
-
-    @wraps(method)
-    def predict(self: Any, X: Any, *args: Any, **options: Any) -> Any:
-        if not validation.is_dask(X):
-            return method(self, X, *args, **options)
-        return dask_methods.lazily(self, method.__name__, X, *args, **options)
-
-    return cast(Method, predict)
+from . import validation
+from .dask_methods import is_dask, over_blocks
 
 
 @dataclass(frozen=True)
@@ -126,7 +103,7 @@ class Scored:
         -------
         float
         """
-        if not validation.is_dask(X, y, sample_weight):
+        if not is_dask(X, y, sample_weight):
             n_rows = _num_samples(X)
             if not is_foreign(y):
                 y = self._score_statistic.check(y, n_rows)
@@ -136,8 +113,7 @@ class Scored:
             with np.errstate(over="ignore", invalid="ignore"):
                 score = float(super().score(X, y, sample_weight))  # type: ignore[misc]
             return -np.inf if np.isnan(score) and n_rows > 1 else score
-        tables = validation.plain_inputs, X, y, sample_weight
-        return float(dask_methods.over_blocks(self, self._score_statistic.of, *tables).score)
+        return float(over_blocks(self, self._score_statistic.of, X, y, sample_weight).score)
 
     def _refuse_times(self, y: Any) -> None:
         """Raise an error if times are to be compared with classes that are not times."""

@@ -17,7 +17,7 @@ from .._arrays.threads import ONE_THREAD
 from .._rows.memory import block_slices
 from .._util.messages import shown
 from ..activations import Array
-from .dask_methods import is_dask as is_dask
+from .dask_methods import is_dask
 
 # Largest target: sums of squares of larger ones may overflow.
 LARGEST_TARGET = 1e140
