@@ -1,7 +1,7 @@
-"""The statistics of one least-squares problem ``[1, A] W = B`` that a user keeps.
+"""Statistics of a least-squares problem ``[1, A] W = B`` that are kept between updates.
 
-Rows are added to them, two of them merge, rows are removed from them, and at any time they are
-solved, as if all rows had been there at once.
+Rows are added, removed and merged, and the problem can be solved at any time, as if all rows had
+been given at once.
 """
 
 from __future__ import annotations
@@ -12,39 +12,37 @@ from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ._arrays import namespace as arrays
-from ._lstsq.control_columns import N_CONTROLS, controlled, controls, sizes, spread, with_errors
-from ._lstsq.downdate import ULPS, GoneError, too_little_left, without_rows
-from ._lstsq.forms import (
-    LIMIT,
-    Known,
-    as_gram,
-    as_triangle,
-    condition,
-    least_share,
-    lengths,
-    triangle_of_rows,
+from ._lstsq.control_columns import (
+    N_CONTROLS,
+    control_solutions,
+    sizes,
+    spread,
+    with_controls,
+    with_errors,
 )
-from ._lstsq.lapack import EPS, ESTIMATE_FACTOR
-from ._lstsq.problem import Problem, Reduce
-from ._lstsq.solve import Solution, check_rcond, refuse_overflow
-from ._lstsq.solvers import PRIMAL, from_gram
-from ._lstsq.statistics import Gram, Stack, Triangle
+from ._lstsq.downdate import SHARE_ULPS, refuse_share, without_rows
+from ._lstsq.lapack import EPS, ESTIMATE_FACTOR, default_rcond
+from ._lstsq.problem import GRAM_CONDITION, Problem, Reduce, Solution
+from ._lstsq.solve import check_rcond, refuse_overflow
+from ._lstsq.solvers import PRIMAL, from_gram, solve_in_turn
+from ._lstsq.statistics import Centre, Gram, Stack, SufficientStatistic, Triangle
 from ._rows.memory import Rows
-from ._util.checks import check_non_negative, real
+from ._util.checks import check_flag, check_non_negative, check_one_of, real
 from ._util.messages import shown
+from ._util.types import Array, Indices
 
 __all__ = ["FORMS", "Accumulator"]
 
-Array = NDArray[np.float64]
 FORMS = ("auto", "gram", "triangle")
 
-# Relative error of the coefficients above which they are not given out, unless it is at most so
-# many times the error that a single decomposition has.
-DIGITS, INHERENT = 1e-8, 100.0
-# Share of the weight that must be left when rows are removed.
+# Largest relative error of the coefficients that are returned.
+MAX_ERROR = 1e-8
+# A larger error is accepted up to this many times the error of a single decomposition.
+INHERENT_FACTOR = 100.0
+# Share of the weight that must remain when rows are removed.
 LEAST_WEIGHT = 1e-12
 
 
@@ -53,35 +51,36 @@ class Accumulator:
     """The mergeable statistics of a least-squares problem ``[1, A] W = B``.
 
     `solve` minimises ``||[1, A] W - B||^2 + alpha ||W||^2`` and, of all minimisers, the norm of W,
-    over the rows that were added and not removed, as `karnet.lstsq` does over rows themselves. An
-    accumulator never changes: `add`, `merge` and `remove` return another.
+    over the rows that were added and not removed, as `karnet.lstsq` does for an array of rows. An
+    accumulator never changes: `add`, `merge` and `remove` return a new one.
 
     Parameters
     ----------
     n, q : int
         The numbers of columns of A and of B.
     bias : bool, default=True
-        Put a column of ones before A. With a ridge its coefficient is free.
+        Put a column of ones before A. With a ridge its coefficient is not penalised.
     alpha : float, default=0.0
-        The ridge. It counts in the condition that decides on the form.
+        The ridge. It counts in the condition number that decides on the form.
     rcond : float, optional
         As in `karnet.lstsq`.
     form : {"auto", "gram", "triangle"}, default="auto"
-        "gram" keeps A'A and A'B: one product per block of rows, but it squares the condition of A.
-        "triangle" keeps R and Q'B of ``A = Q R``: a decomposition per block, and the condition
-        stays as it is. "auto" starts with Gram products and turns to a triangle where the condition
-        of A (columns centred and scaled to unit length, with the ridge) is above 1e3.
+        "gram" keeps A'A and A'B: one product per block of rows, but the condition number of A is
+        squared. "triangle" keeps R and Q'B of ``A = Q R``: one decomposition per block, and the
+        condition number is kept. "auto" starts with Gram products and switches to a triangle when
+        the condition number of A (columns centred and scaled to unit length, with the ridge) is
+        above 1e3.
     statistic, least_alpha : optional
-        What is kept, and the least ridge that its digits are enough for; nothing at the beginning.
+        The statistic of the rows, and the least ridge for which it is accurate enough.
 
     Notes
     -----
-    About ``8 n (n + q)`` bytes are kept. To add m rows takes about ``m n^2`` multiplications and
-    ``n^3 / 3`` for a look at the condition, or ``2 (m + n) n^2`` for a triangle; to remove them
-    takes about the same and a solve.
+    About ``8 n (n + q)`` bytes are kept. Adding m rows takes about ``m n^2`` multiplications and
+    ``n^3 / 3`` for the condition number, or ``2 (m + n) n^2`` for a triangle; removing them takes
+    about the same and a solve.
 
-    Coefficients are those that the rows at once would give to 1e-8, or an error says why not. That
-    is measured, by a few right-hand sides of known solution that are carried along.
+    Coefficients agree to 1e-8 with those of all rows at once, or an error says why they do not. The
+    agreement is measured with a few additional right-hand sides whose solution is known.
 
     Examples
     --------
@@ -99,39 +98,39 @@ class Accumulator:
     alpha: float = 0.0
     rcond: float | None = None
     form: str = "auto"
-    statistic: Known | None = field(default=None, repr=False)
+    statistic: SufficientStatistic | None = field(default=None, repr=False)
     least_alpha: float = field(default=0.0, repr=False)
 
     def __post_init__(self) -> None:
         for name, size in (("n", self.n), ("q", self.q)):
             if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 0:
                 raise ValueError(f"{name}={shown(size)} must be an integer that is not negative.")
-        if not isinstance(self.bias, (bool, np.bool_)):
-            raise ValueError(f"bias={shown(self.bias)} must be True or False.")
+        check_flag("bias", self.bias)
         check_non_negative("alpha", self.alpha)
         check_rcond(self.rcond)
-        if not isinstance(self.form, str) or self.form not in FORMS:
-            raise ValueError(
-                f"form={shown(self.form)} is not known: give one of {', '.join(FORMS)}."
-            )
+        check_one_of("form", self.form, FORMS)
 
     @classmethod
-    def of(cls, found: Known | Stack, *, bias: bool, **settings: Any) -> Accumulator:
-        """Return the accumulator of rows from the statistic that a solver found for them.
+    def of(
+        cls, statistic: SufficientStatistic | Stack, *, bias: bool, **settings: Any
+    ) -> Accumulator:
+        """Return the accumulator of rows from the statistic in the solution of their problem.
 
         Settings are `alpha`, `rcond` and `form`.
         """
-        known = triangle_of_rows(found, bias) if isinstance(found, Stack) else found
-        empty = cls(known.centre.n, len(known.centre.B), bias=bias, **settings)
-        if isinstance(known, Gram):
-            worst = condition(empty._problem(), known)
-            if worst > LIMIT:
-                raise ValueError(
-                    f"Gram products of a matrix of condition {worst:.1e} were kept, and above "
-                    f"{LIMIT:.0e} they lack the digits for rows to be added or removed exactly: "
-                    "learn by partial_fit, which keeps a triangle there."
-                )
-        return empty._keeping(controlled(known))
+        if isinstance(statistic, Stack):
+            statistic = statistic.triangle(bias)
+        empty = cls(statistic.centre.n, len(statistic.centre.B), bias=bias, **settings)
+        if isinstance(statistic, Triangle):
+            return empty._keeping(with_controls(statistic))
+        condition = empty._problem().condition(statistic)
+        if condition > GRAM_CONDITION:
+            raise ValueError(
+                f"the Gram products were computed from a matrix of condition {condition:.1e}, and "
+                f"above {GRAM_CONDITION:.0e} rows cannot be added or removed exactly: fit by "
+                "partial_fit, which keeps a triangle there."
+            )
+        return empty._keeping(with_controls(statistic))
 
     def add(
         self, A: ArrayLike, B: ArrayLike, sample_weight: ArrayLike | None = None
@@ -143,9 +142,9 @@ class Accumulator:
         A : array-like of shape (m, n)
             The rows.
         B : array-like of shape (m, q), or (m,) for one right-hand side
-            What they are to give.
+            The right-hand sides.
         sample_weight : array-like of shape (m,), optional
-            Weights of the rows. A weight of k is k copies of the row.
+            Weights of the rows. A weight of k stands for k copies of the row.
 
         Returns
         -------
@@ -157,11 +156,11 @@ class Accumulator:
     def remove(
         self, A: ArrayLike, B: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> Accumulator:
-        """Return the accumulator that never saw some rows.
+        """Return the accumulator without some rows.
 
-        They must have been added before; the statistics cannot tell that in general. Refused is
-        what they can tell: if there is more to remove than there is, if too little would be left in
-        some direction for its digits, or if, without a ridge, nothing would be left there.
+        The rows must have been added before, which the statistics cannot verify in general. An
+        error is raised if more would be removed than was added, if too little would remain in some
+        direction to be accurate, or if nothing would remain there without a ridge.
 
         Parameters
         ----------
@@ -179,7 +178,7 @@ class Accumulator:
     def merge(self, other: Accumulator, /) -> Accumulator:
         """Return the accumulator of the rows of both, with the ridge and form of this one.
 
-        Gram products and a triangle make a triangle.
+        Gram products and a triangle merge into a triangle.
         """
         if not isinstance(other, Accumulator):
             raise TypeError(f"an Accumulator merges with another one, not with {type(other)}.")
@@ -197,9 +196,10 @@ class Accumulator:
             gram = first.merge(second)
             if self._as_gram(gram):
                 return self._keeping(gram)
-        R, least = self._triangle()
-        other_R, other_least = other._triangle()
-        return replace(self, least_alpha=max(least, other_least))._keeping(R.merge(other_R))
+        triangle, least = self._triangle()
+        other_triangle, other_least = other._triangle()
+        least = max(least, other_least)
+        return replace(self, least_alpha=least)._keeping(triangle.merge(other_triangle))
 
     @np.errstate(all="ignore")
     def solve(self, alpha: float | None = None) -> Solution:
@@ -208,7 +208,7 @@ class Accumulator:
         Parameters
         ----------
         alpha : float, optional
-            Another ridge than that of the accumulator.
+            A ridge to use instead of that of the accumulator.
 
         Returns
         -------
@@ -217,28 +217,25 @@ class Accumulator:
         if alpha is not None and check_non_negative("alpha", alpha) != self.alpha:
             return replace(self, alpha=float(alpha)).solve()
         if self.statistic is not None:
-            self._refuse_rounding(lengths(self.statistic))
-        solution, _ = self._found
-        return replace(solution, coef=solution.coef.copy())
+            self._refuse_rounding(self.statistic.lengths)
+        return replace(self._solution, coef=self._solution.coef.copy(), observed=None)
 
     @np.errstate(all="ignore")
     def take(self, reduce: Reduce, m: int) -> Accumulator:
         """Return the accumulator of m more rows, read through a reduction over blocks of them.
 
-        It is called once or more.
+        The reduction is called once or more.
         """
-        p, known = self._problem(reduce, m), self.statistic
-        # Columns of so few rows depend on each other.
-        few = known is None and m <= self.n and not self.alpha
-        wanted = self.form == "gram" or (self.form == "auto" and not few)
-        if wanted and self.n and not isinstance(known, Triangle):
-            gram = controlled(arrays.on_host(p.reduce(self._products())))
-            assert isinstance(gram, Gram)
-            gram = known.merge(gram) if isinstance(known, Gram) else gram
+        p, statistic = self._problem(reduce, m), self.statistic
+        # The columns of so few rows are linearly dependent.
+        dependent = statistic is None and m <= self.n and not self.alpha
+        by_products = self.form == "gram" or (self.form == "auto" and not dependent)
+        if by_products and self.n and not isinstance(statistic, Triangle):
+            gram = with_controls(arrays.on_host(p.reduce(self._products())))
+            gram = gram if statistic is None else statistic.merge(gram)
             if self._as_gram(gram):
                 return self._keeping(gram)
-        more = replace(self, statistic=controlled(p.triangle))
-        return self.merge(more)
+        return self.merge(replace(self, statistic=with_controls(p.triangle)))
 
     @np.errstate(all="ignore")
     def drop(self, reduce: Reduce, m: int) -> Accumulator:
@@ -246,138 +243,138 @@ class Accumulator:
         try:
             whole = self._for_removal()
             rest = replace(self, statistic=self._rest(self._problem(reduce, m), whole))
-            # In the units of all rows: a column that would be left empty is no small one.
-            rest._refuse_rounding(lengths(whole))
+            # In the scale of all rows: a column that would become empty is not a small column.
+            rest._refuse_rounding(whole.lengths)
             rest.solve()
         except ValueError as error:
             raise ValueError(f"these rows cannot be removed: {error}") from error
         return rest
 
-    def spread(self, columns: NDArray[np.intp], q: int) -> Accumulator:
+    def spread(self, columns: Indices, q: int) -> Accumulator:
         """Return the accumulator of q right-hand sides: these in some columns, zeros in others."""
-        known = self.statistic
-        return replace(self, q=q, statistic=known and spread(known, columns, q))
+        statistic = self.statistic
+        return replace(self, q=q, statistic=statistic and spread(statistic, columns, q))
 
-    def _for_removal(self) -> Known:
-        """Return what is kept; as products if a ridge makes up for what these lose."""
-        known = self.statistic
-        if known is None:
-            raise GoneError("there are none.")
-        if self.alpha and self.form == "auto" and isinstance(known, Triangle):
-            gram = as_gram(known)
-            return gram if self._as_gram(gram) else known
-        return known
+    def _for_removal(self) -> SufficientStatistic:
+        """Return the statistic; as Gram products if the ridge makes them accurate enough."""
+        statistic = self.statistic
+        if statistic is None:
+            raise ValueError("there are none.")
+        if self.alpha and self.form == "auto" and isinstance(statistic, Triangle):
+            gram = statistic.gram()
+            return gram if self._as_gram(gram) else statistic
+        return statistic
 
-    def _rest(self, p: Problem, whole: Known) -> Known:
+    def _rest(self, p: Problem, whole: SufficientStatistic) -> SufficientStatistic:
         """Return the statistic without the rows of a problem."""
-        part: Known
-        if isinstance(whole, Gram):
-            part = arrays.on_host(p.reduce(self._products()))
-        else:
-            part = arrays.on_host(p.reduce(partial(Triangle.of, bias=self.bias)))
-        weight, total = part.centre.weight, whole.centre.weight
-        if self.bias and not total - weight > LEAST_WEIGHT * total:
-            raise GoneError(f"their weight is {weight:.6g}, and that of all rows {total:.6g}.")
-        part = controlled(part)
-        if isinstance(whole, Gram):
-            assert isinstance(part, Gram)
-            rest = whole.without(part)
-            empty = np.diag(rest.AA) <= ULPS * EPS * np.diag(whole.AA)
-            if condition(p, rest) == np.inf or (empty.any() and not self.alpha):
-                raise GoneError(too_little_left(least_share(p, whole, rest)))
-            return rest
-        assert isinstance(part, Triangle)
-        p.known = whole
-        return without_rows(p, part, controls(self.n))
+        if isinstance(whole, Triangle):
+            triangle = arrays.on_host(p.reduce(partial(Triangle.of, bias=self.bias)))
+            self._refuse_weight(triangle.centre, whole.centre)
+            p.triangle = whole
+            return without_rows(p, with_controls(triangle), control_solutions(self.n))
+        gram = arrays.on_host(p.reduce(self._products()))
+        self._refuse_weight(gram.centre, whole.centre)
+        rest = whole.without(with_controls(gram))
+        empty = np.diag(rest.AA) <= SHARE_ULPS * EPS * np.diag(whole.AA)
+        if p.condition(rest) == np.inf or (empty.any() and not self.alpha):
+            refuse_share(p.least_share(whole, rest))
+        return rest
+
+    def _refuse_weight(self, part: Centre, whole: Centre) -> None:
+        if self.bias and not whole.weight - part.weight > LEAST_WEIGHT * whole.weight:
+            raise ValueError(
+                f"their weight is {part.weight:.6g}, and that of all rows {whole.weight:.6g}."
+            )
 
     @cached_property
-    def _found(self) -> tuple[Solution, Array]:
-        """The solution, and what rounding did to those of the control columns."""
-        known, q, p = self.statistic, self.q, self._problem()
-        if known is None:
+    def _solution(self) -> Solution:
+        """The solution, with the errors of the control columns as its observations."""
+        statistic, q, p = self.statistic, self.q, self._problem()
+        if statistic is None:
             # Every W fits no rows, and 0 is the shortest.
-            return Solution(np.zeros((self.n + self.bias, q)), 0, "svd"), np.zeros((self.n, 0))
+            return Solution(np.zeros((self.n + self.bias, q)), 0, "svd", np.zeros((self.n, 0)))
         if self.alpha < self.least_alpha:
             raise ValueError(
-                f"what was kept has the digits for a ridge of {self.least_alpha:.3g} or more, not "
-                f"for {self.alpha:.3g}: learn from the rows afresh."
+                f"the statistics are accurate for a ridge of {self.least_alpha:.3g} or more, not "
+                f"for {self.alpha:.3g}: fit the rows afresh."
             )
-        if isinstance(known, Gram):
-            self._refuse_condition(condition(p, known))
-            solver, found = "cholesky", from_gram(p, with_errors(known))
-            if found is None:
+        solution: Solution | None
+        if isinstance(statistic, Gram):
+            self._refuse_condition(p.condition(statistic))
+            solution = from_gram(p, with_errors(statistic))
+            if solution is None:
                 raise ValueError(
                     f"from Gram products, the matrix cannot be solved at rcond={p.rcond:.1e}: keep "
                     "a triangle."
                 )
         else:
-            p.known = with_errors(known)
-            names = iter(("qr", "svd"))
-            while (found := PRIMAL[solver := next(names)](p)) is None:
-                pass  # the last one always answers
-        refuse_overflow(found.coef)
-        solution = Solution(found.coef[:, :q], found.rank, solver)
-        return solution, found.coef[int(self.bias) :, q:]
+            p.triangle = with_errors(statistic)
+            solution = solve_in_turn(PRIMAL, p, "qr")
+        coef = solution.coef
+        refuse_overflow(coef)
+        return Solution(coef[:, :q], solution.rank, solution.solver, coef[int(self.bias) :, q:])
 
     def _refuse_rounding(self, scale: Array) -> None:
-        """Raise an error if rounding is felt in the coefficients of columns of these lengths."""
-        _, errors = self._found
-        size = sizes(scale[:, None] * controls(self.n)).max() or 1.0
+        """Raise an error if rounding changes the coefficients of columns of these lengths."""
+        errors = self._solution.observed
+        assert errors is not None
+        size = sizes(scale[:, None] * control_solutions(self.n)).max() or 1.0
         errors = sizes(scale[:, None] * errors) / size
         lost, inherent = errors[:N_CONTROLS].max(), errors[N_CONTROLS:].max()
-        if not lost <= max(DIGITS, INHERENT * inherent):
+        if not lost <= max(MAX_ERROR, INHERENT_FACTOR * inherent):
             raise ValueError(
-                f"rounding would reach {lost:.1e} of the coefficients, more than {DIGITS:.0e}: "
-                "learn from the rows afresh, or take a larger ridge."
+                f"rounding would change the coefficients by {lost:.1e}, more than {MAX_ERROR:.0e}: "
+                "fit the rows afresh, or use a larger ridge."
             )
 
     def _products(self) -> Callable[..., Gram]:
         return partial(Gram.of, bias=self.bias, careful=True)
 
     def _as_gram(self, gram: Gram) -> bool:
+        """Return whether Gram products are accurate enough to be kept."""
         if self.form == "gram":
             return True
         p = self._problem()
-        found = condition(p, gram)
-        return found <= LIMIT and ESTIMATE_FACTOR * p.rcond * found <= 1.0
+        condition = p.condition(gram)
+        return condition <= GRAM_CONDITION and ESTIMATE_FACTOR * p.rcond * condition <= 1.0
 
-    def _keeping(self, known: Known | None) -> Accumulator:
-        kept = replace(self, statistic=known)
-        if isinstance(known, Gram) and self.form == "triangle":
+    def _keeping(self, statistic: SufficientStatistic | None) -> Accumulator:
+        kept = replace(self, statistic=statistic)
+        if isinstance(statistic, Gram) and self.form == "triangle":
             triangle, least = kept._triangle()
             return replace(kept, statistic=triangle, least_alpha=least)
-        mixed = self.form == "gram" and isinstance(known, Triangle)
+        mixed = self.form == "gram" and isinstance(statistic, Triangle)
         return replace(kept, form="auto") if mixed else kept
 
     def _triangle(self) -> tuple[Triangle, float]:
-        """Return what is kept as a triangle, and the least ridge that its digits are enough for."""
-        known = self.statistic
-        if not isinstance(known, Gram):
-            assert known is not None
-            return known, self.least_alpha
+        """Return the statistic as a triangle, and the least ridge for which it is accurate."""
+        statistic = self.statistic
+        if not isinstance(statistic, Gram):
+            assert statistic is not None
+            return statistic, self.least_alpha
         p = self._problem()
-        self._refuse_condition(condition(p, known))
-        bare = EPS * condition(replace(p, alpha=0.0), known) ** 2 <= DIGITS
-        return as_triangle(known), self.least_alpha if bare else self.alpha
+        self._refuse_condition(p.condition(statistic))
+        accurate = EPS * replace(p, alpha=0.0).condition(statistic) ** 2 <= MAX_ERROR
+        return statistic.triangle(), self.least_alpha if accurate else self.alpha
 
     def _refuse_condition(self, condition: float) -> None:
-        if not EPS * condition**2 <= DIGITS:
+        if not EPS * condition**2 <= MAX_ERROR:
             raise ValueError(
                 f"from Gram products, a matrix of condition {condition:.1e} cannot be solved to "
-                f"{DIGITS:.0e}: keep a triangle, or take a larger ridge."
+                f"{MAX_ERROR:.0e}: keep a triangle, or use a larger ridge."
             )
 
     def _problem(self, reduce: Reduce | None = None, m: int = 0) -> Problem:
-        cut_off = EPS * (self.n + self.bias) if self.rcond is None else self.rcond
-        return Problem(reduce or _no_rows, m, self.n, self.bias, self.alpha, cut_off)
+        rcond = default_rcond(self.n + self.bias) if self.rcond is None else self.rcond
+        return Problem(reduce or _no_rows, m, self.n, self.bias, self.alpha, rcond)
 
     def _rows(self, A: ArrayLike, B: ArrayLike, sample_weight: ArrayLike | None) -> Rows:
         M, right = real("A", A, (2,)), real("B", B, (1, 2))
         right = right[:, None] if right.ndim == 1 else right
         if M.shape != (len(M), self.n) or right.shape != (len(M), self.q):
             raise ValueError(
-                f"A and B must have {self.n} and {self.q} columns and as many rows, but their "
-                f"shapes are {M.shape} and {right.shape}."
+                f"A and B must have {self.n} and {self.q} columns and the same number of rows, but "
+                f"their shapes are {M.shape} and {right.shape}."
             )
         if sample_weight is None:
             return Rows(M, right)
@@ -392,4 +389,4 @@ class Accumulator:
 
 
 def _no_rows(statistic: Callable[..., Any], /, small_chunks: bool = False) -> Any:
-    raise AssertionError("what is known is not read from rows.")
+    raise AssertionError("a statistic is solved without its rows.")

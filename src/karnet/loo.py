@@ -4,20 +4,21 @@ For features A (m x n), targets B (m x q) and weights w of the rows, the ridge s
 
     sum_i w_i ||b + a_i W - B_i||^2 + alpha ||W||^2
 
-with a bias b that is free of the penalty, or without one. Rows less their weighted means, times the
-roots of their weights, are ``U S V'``; t is the vector of the roots of the weights at length one
-(zero without bias), and U is orthogonal to it. With Y the targets so treated and lam the squares of
-S, the residual of the fit is G Y, in units of the roots of the weights::
+with a bias b that is not penalised, or without a bias. The centred rows, times the roots of their
+weights, have the singular value decomposition ``U S V'``; t is the unit vector of the roots of the
+weights (zero without bias), and U is orthogonal to it. With Y the targets, centred and weighted in
+the same way, and lam the squares of S, the residual of the fit, times the roots of the weights, is
+G Y::
 
     G = N + U diag(alpha / (lam + alpha)) U'        N = I - t t' - U U'
 
-A refit without the rows S misses them by ``G_SS^-1 (G Y)_S``; for a single row that is a quotient.
-As written, both parts of G shrink together when alpha does, in numerator and denominator alike, and
-nothing cancels: the usual ``1 - leverage`` has no digits left where the leverage is 1. The limit
-alpha = 0 exists for every shape and rank.
+The prediction errors of a refit without the rows S are ``G_SS^-1 (G Y)_S``, a quotient for a single
+row. In this form both parts of G shrink with alpha, in the numerator and the denominator alike, and
+nothing cancels, while the usual ``1 - leverage`` has no digits left where the leverage is 1. The
+limit alpha = 0 exists for every shape and rank.
 
-Only N is known by cancellation, ``1 - t_i^2 - sum u_i^2``. Where too little is left of it, its rows
-are formed one by one, and those that are rounding are set to zero.
+Only the diagonal of N is computed by subtraction, ``1 - t_i^2 - sum u_i^2``. Where too few of its
+digits remain, its rows are formed one by one, and rows that are rounding are set to zero.
 """
 
 from __future__ import annotations
@@ -30,39 +31,37 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_softmax
 
-from ._lstsq.lapack import EPS, back_substitute, column_norms, sorted_qr
-from ._lstsq.problem import SUMMATION
+from ._lstsq.lapack import EPS, back_substitute, column_norms, significant, sorted_qr
+from ._lstsq.problem import MEAN_ULPS
 from ._lstsq.ridge_factor import (
-    LEFT,
+    LEAST_DIFFERENCE,
     check_left_out,
     checked_rows,
     checked_split,
     constant,
     factorised,
     left_out_errors,
-    less_than_one,
     lifted,
     reflected,
+    solve_identity_minus,
 )
 from ._lstsq.statistics import centred
 from ._rows.memory import read_only
 from ._util.checks import check_non_negative
+from ._util.types import Array, Indices
 
 __all__ = ["RidgePath", "accuracy", "alphas", "choose_alpha", "log_loss", "squared_error"]
 
-Array = NDArray[np.float64]
-Indices = NDArray[np.intp]
-
-# alpha = 0 is taken at this share of the largest eigenvalue: far below any that differs from zero,
-# far above underflow.
-LIMIT = 1e-60
-# Length up to which what is left of a vector of length 1 is rounding.
-ROUNDING = 1e-8
+# Ridge that stands for alpha = 0, as a share of the largest eigenvalue: far below all eigenvalues
+# above the cut-off, and far above underflow.
+LEAST_RIDGE = 1e-60
+# Length up to which the remainder of a unit vector is rounding.
+ROUNDING_LENGTH = 1e-8
 
 
 @dataclass(frozen=True)
 class RidgePath:
-    """All ridge solutions of one problem; made by `of` or `of_kernel`.
+    """All ridge solutions of one problem, constructed by `of` or `of_kernel`.
 
     Attributes
     ----------
@@ -75,7 +74,7 @@ class RidgePath:
     eigenvalues : ndarray of shape (r,)
         The eigenvalues of the centred, weighted Gram matrix that differ from zero.
     U : ndarray of shape (m, r)
-        Its eigenvectors.
+        The eigenvectors.
     V : ndarray of shape (n, r), or None for a kernel
         The right singular vectors of the centred, weighted features.
     mean : ndarray of shape (n,), or (m,) for a kernel
@@ -85,7 +84,7 @@ class RidgePath:
     Y : ndarray of shape (m, q)
         The centred, weighted targets.
     factorisation : {"svd", "eigh"}
-        What was used: singular values, or eigenvalues of a Gram matrix.
+        The factorisation that was used: singular values, or eigenvalues of a Gram matrix.
     """
 
     B: Array
@@ -108,13 +107,13 @@ class RidgePath:
         Parameters
         ----------
         A : array-like of shape (m, n)
-            The features. Any shape and any rank will do.
+            The features, of any shape and rank.
         B : array-like of shape (m, q)
             The targets.
         weight : array-like of shape (m,), optional
             Positive weights of the rows; integers mean repeats.
         bias : bool
-            Whether there is a bias, free of the penalty.
+            Whether to fit a bias, which is not penalised.
 
         Returns
         -------
@@ -124,11 +123,11 @@ class RidgePath:
         centre, X, Y = centred(read_only(M), read_only(right), weights, bias)
         if bias:
             scale = np.sqrt(centre.weight) * np.abs(centre.A)
-            X[:, column_norms(X) <= EPS * (len(scale) + SUMMATION) * scale] = 0.0
+            X[:, column_norms(X) <= EPS * (len(scale) + MEAN_ULPS) * scale] = 0.0
         t = constant(weights, bias)
-        Q, eigenvalues, V, how = factorised(reflected(t, X) if bias else X)
+        Q, eigenvalues, V, factorisation = factorised(reflected(t, X) if bias else X)
         U = lifted(t, Q) if bias else Q
-        return cls(right, weights, bias, eigenvalues, U, V, centre.A, centre.B, Y, how)
+        return cls(right, weights, bias, eigenvalues, U, V, centre.A, centre.B, Y, factorisation)
 
     @classmethod
     def of_kernel(
@@ -136,14 +135,14 @@ class RidgePath:
     ) -> RidgePath:
         """Factorise a kernel matrix for all ridge solutions: K = A A' gives those of A.
 
-        What is lost is machine precision times the largest eigenvalue over alpha plus the least
-        one, as K holds the squares of the singular values of A.
+        The relative error is machine precision times the largest eigenvalue over the sum of alpha
+        and the least eigenvalue, because K holds the squares of the singular values of A.
 
         Parameters
         ----------
         K : array-like of shape (m, m)
-            The kernel between the rows, symmetric and positive semidefinite; with bias, only for
-            combinations of rows whose coefficients sum to zero.
+            The kernel between the rows, symmetric and positive semidefinite; with bias,
+            conditionally positive semidefinite: for coefficients that sum to zero.
         B, weight, bias
             As in `of`.
 
@@ -153,7 +152,7 @@ class RidgePath:
         """
         M, right, weights = checked_rows("K", K, B, weight)
         if len(M) != M.shape[1] or np.abs(M - M.T).max() > np.sqrt(EPS) * np.abs(M).max():
-            raise ValueError(f"K must be square and symmetric, but of shape {M.shape} it is not.")
+            raise ValueError(f"K must be square and symmetric; K of shape {M.shape} is not.")
         centre, _, Y = centred(np.empty((len(M), 0)), right.copy(), weights, bias)
         mean = weights @ M / centre.weight if bias else np.zeros(len(M))
         t, root = constant(weights, bias), np.sqrt(weights)
@@ -165,9 +164,9 @@ class RidgePath:
                 "K must be positive semidefinite, but centred and weighted it has the eigenvalue "
                 f"{eigenvalues.min():.3g}."
             )
-        felt = eigenvalues > 2.0 * EPS * np.sqrt(len(M)) * size
-        U = lifted(t, Q[:, felt]) if bias else Q[:, felt]
-        return cls(right, weights, bias, eigenvalues[felt], U, None, mean, centre.B, Y, "eigh")
+        kept = significant(eigenvalues, 2.0 * EPS * np.sqrt(len(M)), size)
+        U = lifted(t, Q[:, kept]) if bias else Q[:, kept]
+        return cls(right, weights, bias, eigenvalues[kept], U, None, mean, centre.B, Y, "eigh")
 
     @cached_property
     def _root(self) -> Array:
@@ -182,10 +181,10 @@ class RidgePath:
         return np.asarray(self.U.T @ self.Y)
 
     def coef(self, alpha: float) -> Array:
-        """Return the solution for features: [b; W] with bias, W without.
+        """Return the coefficients of the features: [b; W] with bias, W without.
 
-        It equals that of `karnet.lstsq`. For alpha = 0 it is the limit, in which the bias does not
-        count in the norm, while there it does: below full column rank the two differ.
+        They equal those of `karnet.lstsq`. For alpha = 0 they are the limit, in which the bias does
+        not count in the norm, while in `karnet.lstsq` it does: below full column rank they differ.
         """
         if self.V is None:
             raise ValueError("a kernel has no coefficients of features: use dual_coef(alpha).")
@@ -194,10 +193,10 @@ class RidgePath:
         return np.vstack([self.target_mean - self.mean @ W, W]) if self.bias else W
 
     def dual_coef(self, alpha: float) -> tuple[Array, Array]:
-        """Return b and D with which ``b + K_new D`` predicts, K_new the kernel of new and old rows.
+        """Return b and D of the predictions ``b + K_new D``, K_new the kernel of new and old rows.
 
-        K_new is not to be centred: with bias the columns of D sum to zero, which takes the mean of
-        K_new's rows out, and b holds what the mean of K's rows adds.
+        K_new must not be centred: with bias the columns of D sum to zero, which removes the mean of
+        each row of K_new, and b includes the mean of the rows of K.
         """
         if self.V is not None:
             raise ValueError("features have no dual coefficients: use coef(alpha).")
@@ -213,40 +212,40 @@ class RidgePath:
         return np.asarray(self.B - self._residual(self._shares([alpha])[0]) / self._root)
 
     def leverage(self, alpha: float) -> Array:
-        """Return by how much the fit of each row moves with its target, all copies together.
+        """Return the derivative of each row's fit by its target, all copies together.
 
-        The sum is the number of effective degrees of freedom, the bias included.
+        The sum is the effective number of degrees of freedom, the bias included.
         """
         return np.asarray(self._t**2 + self.U**2 @ (1.0 - self._shares([alpha])[0]))
 
     def loo(self, alpha: float) -> Array:
-        """Return what a refit without row i, its means too, predicts for row i: m x q.
+        """Return the leave-one-out predictions: row i predicted by a fit to all other rows, m x q.
 
-        Integer weights mean repeats, and one copy is left out: of a row of weight 3 two stay. So a
-        weight above 1 is reduced by 1, and a row of weight 1 or less, of which there is no second
-        copy, is left out whole.
+        Integer weights mean repeats, and one copy is left out: a weight above 1 is reduced by 1,
+        and a row of weight 1 or less is left out as a whole.
         """
         return next(self.loo_path([alpha]))
 
     def loo_path(self, alphas: Sequence[float] | Array) -> Iterator[Array]:
-        """Yield `loo` for one alpha after the other."""
+        """Yield the leave-one-out predictions for each alpha."""
         check_left_out(self.weight)
         shares = self._shares(alphas)
-        remaining = self._beside[0] + shares @ (self.U**2).T
+        remaining = self._complement[0] + shares @ (self.U**2).T
         return (
             self.B - left_out_errors(self._residual(share), diagonal, self.weight)
             for share, diagonal in zip(shares, remaining, strict=True)
         )
 
     def kfold(self, alpha: float, splits: Iterable[ArrayLike]) -> list[Array]:
-        """Return, for every split, what a refit without its rows, all copies, predicts for them.
+        """Return, for every split, the predictions for its rows by a fit to all other rows.
 
         Parameters
         ----------
         alpha : float
             The ridge.
         splits : iterable of array-like of int
-            The numbers of the rows left out together; splits may overlap and need not cover all.
+            The numbers of the rows left out together, with all their copies; splits may overlap
+            and need not cover all rows.
 
         Returns
         -------
@@ -257,7 +256,7 @@ class RidgePath:
     def kfold_path(
         self, alphas: Sequence[float] | Array, splits: Iterable[ArrayLike]
     ) -> Iterator[Array]:
-        """Yield for every split the predictions of `kfold` for all alphas: alphas x rows x q."""
+        """Yield, for every split, the predictions of `kfold` for all alphas: alphas x rows x q."""
         shares = self._shares(alphas)
         for split in splits:
             rows = checked_split(split, self.weight)
@@ -268,12 +267,12 @@ class RidgePath:
     def _shares(self, alphas: Sequence[float] | Array) -> Array:
         """Return ``alpha / (lam + alpha)``, a row for each alpha."""
         ridges = np.array([check_non_negative("alpha", alpha) for alpha in alphas])[:, None]
-        ridges = np.maximum(ridges, LIMIT * self.eigenvalues.max(initial=0.0))
+        ridges = np.maximum(ridges, LEAST_RIDGE * self.eigenvalues.max(initial=0.0))
         return np.asarray(ridges / (self.eigenvalues + ridges))
 
     def _residual(self, share: Array, rows: Indices | slice = slice(None)) -> Array:
         """Return rows of G Y."""
-        return np.asarray(self._beside[1][rows] + self.U[rows] @ (share[:, None] * self._Z))
+        return np.asarray(self._complement[1][rows] + self.U[rows] @ (share[:, None] * self._Z))
 
     @property
     def _full(self) -> bool:
@@ -281,27 +280,27 @@ class RidgePath:
         return len(self.eigenvalues) + self.bias == len(self.B)
 
     @cached_property
-    def _beside(self) -> tuple[Array, Array]:
+    def _complement(self) -> tuple[Array, Array]:
         """The diagonal of N, and N Y."""
         if self._full:
             return np.zeros(len(self.B)), np.zeros_like(self.Y)
-        fit = self.Y - self.U @ self._Z
-        fit -= np.outer(self._t, self._t @ fit) + self.U @ (self.U.T @ fit)
-        squares = 1.0 - self._t**2 - np.einsum("ij,ij->i", self.U, self.U)
-        # Hardly more than the columns of [t, U]: their number is what the leverages sum to.
-        few = np.flatnonzero(squares < LEFT)
-        N = self._columns_beside(few, np.eye(len(few)), self._span(few))
-        squares[few] = np.einsum("ij,ij->j", N, N)
-        fit[few] = N.T @ fit
-        nothing = few[squares[few] <= ROUNDING**2]
-        squares[nothing], fit[nothing] = 0.0, 0.0
-        return squares, fit
+        rest = self.Y - self.U @ self._Z
+        rest -= np.outer(self._t, self._t @ rest) + self.U @ (self.U.T @ rest)
+        diagonal = 1.0 - self._t**2 - np.einsum("ij,ij->i", self.U, self.U)
+        # Hardly more rows than [t, U] has columns, the number that the leverages sum to.
+        rows = np.flatnonzero(diagonal < LEAST_DIFFERENCE)
+        N = self._complement_columns(rows, np.eye(len(rows)), self._span(rows))
+        diagonal[rows] = np.einsum("ij,ij->j", N, N)
+        rest[rows] = N.T @ rest
+        rounding = rows[diagonal[rows] <= ROUNDING_LENGTH**2]
+        diagonal[rounding], rest[rounding] = 0.0, 0.0
+        return diagonal, rest
 
     def _span(self, rows: Indices) -> Array:
         """Return rows of [t, U]; without bias, of U."""
         return np.hstack([self._t[rows, None][:, : int(self.bias)], self.U[rows]])
 
-    def _columns_beside(self, rows: Indices, P: Array, R: Array) -> Array:
+    def _complement_columns(self, rows: Indices, P: Array, R: Array) -> Array:
         """Return N E P, where E are columns of the identity, and R is P'E'[t, U]."""
         t = int(self.bias)
         N = -(self.U @ R[:, t:].T)
@@ -311,7 +310,7 @@ class RidgePath:
 
 
 class _Block:
-    """Rows that are left out together, seen in a basis P of at most as many columns as [t, U]."""
+    """Rows that are left out together, in a basis P with at most as many columns as [t, U]."""
 
     def __init__(self, path: RidgePath, rows: Indices) -> None:
         self.path, self.rows = path, rows
@@ -325,29 +324,29 @@ class _Block:
         inside = self.P.T @ residual
         t = int(self.path.bias)
         R = np.hstack([self.R[:, :t], self.R[:, t:] * np.sqrt(1.0 - share)])
-        solved = less_than_one(R, inside)
+        solved = solve_identity_minus(R, inside)
         if solved is None:
             solved = self._carefully(share)
         return np.asarray(residual + self.P @ (solved - inside))
 
     @cached_property
-    def _beside(self) -> tuple[Array, Array, Array]:
-        """Singular values of N E P (rounding at zero), its right vectors, its left ones by N Y."""
+    def _complement(self) -> tuple[Array, Array, Array]:
+        """Singular values of N E P (0 for rounding), right vectors, and left vectors times N Y."""
         k, path = self.P.shape[1], self.path
         if path._full:
             return np.zeros(k), np.eye(k), np.zeros((k, path.Y.shape[1]))
-        N = path._columns_beside(self.rows, self.P, self.R)
+        N = path._complement_columns(self.rows, self.P, self.R)
         Q, sigma, Tt = np.linalg.svd(N, full_matrices=False)
-        sigma[sigma <= ROUNDING] = 0.0
-        return sigma, Tt.T, Q.T @ path._beside[1]
+        sigma[sigma <= ROUNDING_LENGTH] = 0.0
+        return sigma, Tt.T, Q.T @ path._complement[1]
 
     def _carefully(self, share: Array) -> Array:
         """Return the solution by least squares on a factor F of ``P'G_SS P = F'F``.
 
-        F has rows of very different size, those of N and, times the roots of the shares, those
-        of U. In the singular basis of the first the second are not mixed with their rounding.
+        F has rows of very different sizes: those of N and, times the roots of the shares, those of
+        U. In the singular basis of N the rows of U do not mix with the rounding of N.
         """
-        sigma, T, z = self._beside
+        sigma, T, z = self._complement
         root = np.sqrt(share)[:, None]
         F = np.vstack([np.diag(sigma), root * (self.R[:, int(self.path.bias) :].T @ T)])
         Q, R = sorted_qr(F)
@@ -355,12 +354,12 @@ class _Block:
 
 
 def squared_error(B: Array, predictions: Array, weight: Array | None = None) -> float:
-    """Return the squared distance between rows of targets and predictions, mean over all copies."""
+    """Return the squared distance between targets and predictions, averaged over all copies."""
     return float(np.average(np.sum((B - predictions) ** 2, axis=1), weights=weight))
 
 
 def accuracy(codes: NDArray[np.integer], predictions: Array, weight: Array | None = None) -> float:
-    """Return the share of rows, of all copies, whose largest prediction is that of their class."""
+    """Return the share of all copies whose largest prediction is that of their class."""
     return float(np.average(np.argmax(predictions, axis=1) == codes, weights=weight))
 
 
@@ -371,10 +370,10 @@ def log_loss(
     weight: Array | None = None,
     doubt: float = 0.0,
 ) -> float:
-    """Return minus the logarithm of the probability of each row's class, mean over all copies.
+    """Return minus the logarithm of the probability of each row's class, averaged over all copies.
 
-    Probabilities are the softmax of the predictions over the temperature, all but a share of
-    doubt, which all classes have equally.
+    Probabilities are the softmax of the predictions over the temperature, mixed with a share
+    `doubt` of the uniform distribution over the classes.
     """
     logarithms = log_softmax(predictions / temperature, axis=1)
     if doubt:
@@ -384,15 +383,15 @@ def log_loss(
 
 
 def alphas(path: RidgePath, n: int = 37) -> Array:
-    """Return n ridges from 1e-10 to 1e2 of the mean eigenvalue, at equal ratios."""
+    """Return n ridges from 1e-10 to 1e2 times the mean eigenvalue, on a logarithmic scale."""
     mean = path.eigenvalues.mean() if len(path.eigenvalues) else 1.0
     return np.asarray(mean * np.logspace(-10, 2, n))
 
 
 def choose_alpha(path: RidgePath, candidates: Sequence[float] | Array | None = None) -> float:
-    """Return the ridge with the least leave-one-out squared error; of `alphas`, if none are given.
+    """Return the ridge with the least leave-one-out squared error, of `alphas` by default.
 
-    Of equals, the largest is taken.
+    Of equal errors, the largest ridge is taken.
     """
     ridges = np.sort(alphas(path) if candidates is None else np.asarray(candidates))[::-1]
     errors = [squared_error(path.B, loo, path.weight) for loo in path.loo_path(ridges)]

@@ -128,7 +128,7 @@ def test_fit_of_many_rows_keeps_products_that_updates_refuse_where_digits_are_la
     bad = KARRegressor((12,), **RANDOM).fit(0.05 * X, y)
     before = state(bad)
     for update in (bad.partial_fit, bad.forget):
-        with pytest.raises(ValueError, match=r"condition 9\.\de\+03 .*learn by partial_fit"):
+        with pytest.raises(ValueError, match=r"condition 9\.\de\+03, .*fit by partial_fit"):
             update(0.05 * X[:9], y[:9])
     assert state(bad) == before
     ridged = clone(bad).set_params(alpha=1e-2).fit(0.05 * X, y).forget(0.05 * X[:9], y[:9])
@@ -387,7 +387,7 @@ REFUSED = [
     ),
     (lambda net: net.forget(X, Y), "these rows cannot be removed: their weight is 200"),
     (lambda net: net.forget(X[:195], Y[:195]), "these rows cannot be removed"),
-    (lambda net: net.forget(9.0 * X[:50], Y[:50]), "so not all of them were in it"),
+    (lambda net: net.forget(9.0 * X[:50], Y[:50]), "so not all of them were added"),
     (lambda net: net.forget(X[:, :2], Y), "X has 2 features"),
     (lambda net: net.partial_fit(X[:, :2], Y), "X has 2 features"),
     (lambda net: net.partial_fit(X, Y[:-1]), "y must have as many rows as X"),

@@ -13,7 +13,7 @@ from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from sklearn.preprocessing import minmax_scale
 
 from karnet import KARClassifier, KARRegressor, lstsq
-from karnet._lstsq.problem import CONSTANT, SUMMATION
+from karnet._lstsq.problem import CONSTANT_SHARE, MEAN_ULPS
 from karnet._network.layers import Layer, outputs, pull_back
 from karnet._rows.memory import Rows
 from karnet.activations import ACTIVATIONS
@@ -209,7 +209,7 @@ def scaled_columns(A, cut_off):
     centred = A[:, 1:] - means
     centred -= centred.mean(axis=0)
     norms = np.linalg.norm(centred, axis=0)
-    share = max(EPS * (A.shape[1] + SUMMATION), CONSTANT * cut_off)
+    share = max(EPS * (A.shape[1] + MEAN_ULPS), CONSTANT_SHARE * cut_off)
     constant = norms <= share * np.abs(means) * np.sqrt(len(A))
     return np.where(constant, 0.0, centred) / np.where(constant, 1.0, norms)
 

@@ -206,7 +206,7 @@ def test_right_hand_sides_are_given_new_places():
 
 A, B = problem(15, 300, 20)
 OUTLIER = np.vstack([A, np.full((1, 20), 1e9)]), np.vstack([B, np.ones((1, 2))])
-HOLD = "times what is known in one direction, so not all of them were in it"
+HOLD = "times the products of all rows, so not all of them were added"
 
 
 @pytest.mark.parametrize("form", ["gram", "triangle"])
@@ -217,7 +217,7 @@ HOLD = "times what is known in one direction, so not all of them were in it"
         ((A, B), "their weight is 300, and that of all rows 300"),
         ((A, B, np.full(300, 2.0)), "their weight is 600, and that of all rows 300"),
         ((A[:10], B[:10], np.full(10, 20.0)), HOLD),
-        ((A[:290], B[:290]), "of what is known in one direction would be left"),
+        ((A[:290], B[:290]), "of the products would remain"),
     ],
     ids=["never in it", "all", "more than all", "some too often", "too many"],
 )
@@ -232,7 +232,7 @@ def test_what_cannot_be_removed_is_refused_with_the_numbers(form, rows, message)
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("alpha", [0.0, 1.0])
-def test_digits_that_an_outlier_took_do_not_come_back_with_it_gone(form, alpha):
+def test_removing_an_outlier_does_not_restore_the_digits_it_cost(form, alpha):
     whole = Accumulator(20, 2, form=form, alpha=alpha).add(A, B)
     with pytest.raises(ValueError, match=r"these rows cannot be removed: .*(rounding|solved to)"):
         whole.add(OUTLIER[0][-1:], OUTLIER[1][-1:]).remove(OUTLIER[0][-1:], OUTLIER[1][-1:])
@@ -241,7 +241,7 @@ def test_digits_that_an_outlier_took_do_not_come_back_with_it_gone(form, alpha):
 @pytest.mark.parametrize("form", ["gram", "triangle"])
 @pytest.mark.parametrize("heavy", [1e0, 1e1, 1e2, 1e3, 1e4, 1e5])
 def test_the_error_is_small_or_the_removal_refused(form, heavy):
-    """What the control columns show is what happens to others, to about a factor of ten."""
+    """Control columns measure the error of other right-hand sides to about a factor of ten."""
     for seed in range(5):
         A, B = problem(seed, 200, 10, condition=1e2)
         C, D = problem(seed + 50, 15, 10, condition=1e2)
@@ -258,7 +258,7 @@ def test_the_error_is_small_or_the_removal_refused(form, heavy):
 def test_rows_where_no_row_was_are_not_removed():
     flat = np.hstack([A, A[:, :1]])
     whole = Accumulator(21, 2).add(flat, B)
-    with pytest.raises(ValueError, match="lies where no row was, so they never were in it"):
+    with pytest.raises(ValueError, match="is orthogonal to all rows, so they were never added"):
         whole.remove(flat[:5] + np.eye(21)[-1], B[:5])
     with pytest.raises(ValueError, match="these rows cannot be removed: there are none"):
         Accumulator(20, 2).remove(A[:1], B[:1])
@@ -279,7 +279,7 @@ def test_products_that_cannot_be_solved_are_refused_with_their_condition():
         products.solve()
     with pytest.raises(ValueError, match="cannot be solved to 1e-08: keep a triangle"):
         products.merge(Accumulator(20, 2, form="triangle").add(A, B))
-    with pytest.raises(ValueError, match="would be left"):
+    with pytest.raises(ValueError, match="would remain"):
         Accumulator(20, 2, form="gram").add(A[:5], B[:5]).remove(A[:1], B[:1])
     assert products.solve(alpha=1.0).solver == "cholesky"
     with pytest.raises(ValueError, match=r"cannot be solved at rcond=1\.0e-01"):
@@ -295,7 +295,7 @@ def test_a_triangle_made_under_a_ridge_is_not_solved_without():
     assert isinstance(many.statistic, Triangle)
     both = np.vstack([A, 1e4 * A]), np.vstack([B, 1e4 * B])
     assert distance(many.solve(), lstsq(*both, bias=True, alpha=1.0)) < 1e-8
-    with pytest.raises(ValueError, match=r"digits for a ridge of 1 or more, not for 0\.1"):
+    with pytest.raises(ValueError, match=r"accurate for a ridge of 1 or more, not for 0\.1"):
         many.solve(alpha=0.1)
 
 
@@ -308,7 +308,10 @@ def test_a_triangle_made_under_a_ridge_is_not_solved_without():
         (lambda: Accumulator(1, 1, alpha=-1.0), "alpha=-1.0 must be finite and not negative"),
         (lambda: Accumulator(1, 1, rcond=2.0), "rcond=2.0 must be below 1"),
         (lambda: Accumulator(1, 1, form="lu"), "form='lu' is not known: give one of auto, gram"),
-        (lambda: Accumulator(1, 1).add([[1.0]], [1.0, 2.0]), "as many rows, but their shapes"),
+        (
+            lambda: Accumulator(1, 1).add([[1.0]], [1.0, 2.0]),
+            "number of rows, but their shapes",
+        ),
         (lambda: Accumulator(2, 1).add([[1.0]], [1.0]), "A and B must have 2 and 1 columns"),
         (lambda: Accumulator(1, 1).add([[np.nan]], [1.0]), "A must be finite"),
         (lambda: Accumulator(1, 1).add([[1.0]], [1.0], [-1.0]), "for each of the 1 rows"),

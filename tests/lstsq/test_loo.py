@@ -196,7 +196,7 @@ def test_weights_are_repeats(name, bias):
 
 @every_problem
 @with_or_without_bias
-def test_coefficients_are_those_of_lstsq(name, bias):
+def test_coefficients_equal_those_of_lstsq(name, bias):
     A, B, weight = problem(name, "integer")
     copies = np.repeat(np.arange(len(A)), weight.astype(int))
     path = RidgePath.of(A, B, weight, bias)
@@ -352,10 +352,13 @@ ROWS, TARGETS = np.arange(6.0).reshape(3, 2), np.ones((3, 1))
     [
         (lambda: RidgePath.of(np.ones(3), TARGETS), "A must be 2-dimensional"),
         (lambda: RidgePath.of(ROWS, np.ones(3)), "B must be 2-dimensional"),
-        (lambda: RidgePath.of(ROWS, TARGETS[:2]), "as many rows, and at least one, .* 3 and 2"),
+        (
+            lambda: RidgePath.of(ROWS, TARGETS[:2]),
+            "same number of rows, at least one, .* 3 and 2",
+        ),
         (lambda: RidgePath.of(ROWS[:0], TARGETS[:0]), "at least one, but have 0 and 0"),
         (lambda: RidgePath.of(ROWS, TARGETS, [1, 2]), "weight must hold a positive number"),
-        (lambda: RidgePath.of(ROWS, TARGETS, [1, 2, 0]), "leave out rows of weight zero"),
+        (lambda: RidgePath.of(ROWS, TARGETS, [1, 2, 0]), "drop rows of weight zero"),
         (lambda: RidgePath.of(ROWS * np.nan, TARGETS), "A must be finite"),
         (lambda: RidgePath.of_kernel(ROWS, TARGETS), "K must be square and symmetric"),
         (lambda: RidgePath.of_kernel(np.triu(ROWS @ ROWS.T), TARGETS), "square and symmetric"),

@@ -1,4 +1,4 @@
-"""Matrices of low rank, and those that look singular in a sample: another cost, the same answer."""
+"""Low-rank matrices and matrices singular in a sample: another cost, the same solution."""
 
 from __future__ import annotations
 

@@ -225,7 +225,7 @@ def test_an_outlier_in_the_first_row_costs_no_digits_of_the_bias(solver, m):
 @handing_over
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("offset", [1e3, 1e6, 1e9])
-def test_blocks_keep_the_digits_beside_an_offset(block_sizes, solver, offset):
+def test_blocks_keep_their_digits_with_an_offset(block_sizes, solver, offset):
     A, w = np.random.default_rng(0).standard_normal((5000, 4)), np.arange(1.0, 5.0)
     A = (A + offset) - offset  # as many digits as the offset leaves
     b = A @ w
@@ -324,7 +324,7 @@ def test_no_rows_no_columns_no_right_hand_sides(bias):
     [
         (np.ones(3), np.ones(3), {}, "A must be 2-dimensional, but its shape is"),
         (np.ones((3, 1)), np.ones((3, 1, 1)), {}, "B must be 1-dimensional or 2-dimensional"),
-        (np.ones((3, 1)), np.ones(4), {}, "as many rows, but have 3 and 4"),
+        (np.ones((3, 1)), np.ones(4), {}, "same number of rows, but have 3 and 4"),
         ([[1.0, np.nan]], [1.0], {}, "A must be finite"),
         ([[1.0, 2.0]], [np.inf], {}, "B must be finite"),
         ([[1j]], [1.0], {}, "A must hold real numbers"),

@@ -12,7 +12,7 @@ from tests.reference import with_ones
 
 SHAPES = {
     "tall": lambda rng: rng.standard_normal((60, 7)),
-    "square beside the bias": lambda rng: rng.standard_normal((12, 11)),
+    "square with the bias": lambda rng: rng.standard_normal((12, 11)),
     "wide": lambda rng: rng.standard_normal((20, 30)),
     "rank-deficient": lambda rng: rng.standard_normal((50, 3)) @ rng.standard_normal((3, 8)),
     "rows repeated": lambda rng: np.repeat(rng.standard_normal((10, 20)), 3, axis=0),
@@ -64,7 +64,7 @@ def test_the_error_is_that_of_refitting_with_the_bias_in_the_norm():
     np.testing.assert_allclose(error(A, B, None, True, 0.0), np.mean(np.square(missed)))
 
 
-def test_one_row_leaves_none_to_learn_from():
+def test_one_row_leaves_none_to_fit():
     row = np.ones((1, 3)), np.ones((1, 1))
     assert error(*row, None, True, 0.0) == np.inf
     assert np.isfinite(error(*row, np.array([2.0]), True, 1.0))

@@ -1,87 +1,68 @@
-"""Rows taken out of the triangle of a decomposition ``A = Q R``, or the reason why they cannot be.
+"""Removal of rows from the triangle of a decomposition ``A = Q R``.
 
-Rows C in the span of those of R are ``C = S R``, and without them ``R'R - C'C = R'(I - S'S) R``.
-With ``S = P diag(s) V'``, the share ``1 - s^2`` of what is known along each column of V is left,
-and ``(I - S'S)^(1/2) R`` is what R would be without these rows.
+Rows C in the span of the rows of R are ``C = S R``, and ``R'R - C'C = R'(I - S'S) R``. With
+``S = P diag(s) V'``, the removal leaves the share ``1 - s^2`` of the products along each column of
+V, and ``(I - S'S)^(1/2) R`` is a factor of the remaining products.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
-from .lapack import (
-    EPS,
-    ESTIMATE_FACTOR,
-    back_substitute,
-    column_norms,
-    svd,
-    triangular,
-    triangular_rcond,
-)
-from .problem import Problem, noise
-from .solvers import without_noise
+from .._util.types import Array
+from . import lapack
+from .lapack import EPS, ESTIMATE_FACTOR, back_substitute, column_norms
+from .problem import Problem
 from .statistics import Triangle
 
-Array = NDArray[np.float64]
-
-# Units in the last place, per root of the number of columns, that rounding moves a share by, times
-# the condition of the direction.
-ULPS = 32.0
-# Directions of R with a few digits only, in units of machine precision.
-BLURRED = 1e3
-# Times the cut-off that rows may lie beside the span.
-BESIDE = 10.0
-# A share below minus this is no rounding of zero.
-LESS_THAN_NOTHING = 1e-3
-
-
-class GoneError(ValueError):
-    """More would be removed than there is, or too little would be left."""
+# Rounding of a share in units in the last place, per condition number of its direction.
+SHARE_ULPS = 32.0
+# Relative size of a direction of R, in units of machine precision, with only a few digits.
+BLURRED_ULPS = 1e3
+# Distance from the span that removed rows may have, in units of the cut-off.
+COMPLEMENT_TOLERANCE = 10.0
+# Share below which a negative value is not rounding of zero.
+NEGATIVE_SHARE = -1e-3
 
 
 @dataclass(frozen=True)
-class Full:
-    """A triangle M of full rank, and its right-hand sides Z."""
+class Basis:
+    """The directions of a triangle that are above the cut-off.
 
+    Attributes
+    ----------
+    full : bool
+        Whether M and Z are the whole triangle, which has full rank.
+    M, Z : ndarray
+        The directions and their right-hand sides.
+    coordinates : callable
+        The map from rows ``C = S M``, or from their projection onto the span of M, to S'.
+    inverse : callable
+        The map from V to X with ``M X = V``.
+    """
+
+    full: bool
     M: Array
     Z: Array
-
-    def coordinates(self, C: Array) -> Array:
-        """Return S' for rows ``C = S M``."""
-        return back_substitute(self.M, C.T, transposed=True)
-
-    def inverse(self, V: Array) -> Array:
-        """Return X with ``M X = V``."""
-        return back_substitute(self.M, V)
-
-
-@dataclass(frozen=True)
-class Span:
-    """The directions M of a singular triangle that are above the cut-off, and Z for them."""
-
-    M: Array
-    Z: Array
-    s: Array
-    Vt: Array
+    coordinates: Callable[[Array], Array]
+    inverse: Callable[[Array], Array]
 
     @classmethod
-    def of(cls, rcond: float, R: Array, Z: Array) -> Span:
-        """Return the directions with singular values above the cut-off."""
-        U, s, Vt = svd(R)
-        felt = s > rcond * s[:1].sum()
-        s, Vt = s[felt], Vt[felt]
-        return cls(s[:, None] * Vt, U[:, felt].T @ Z, s, Vt)
-
-    def coordinates(self, C: Array) -> Array:
-        """Return S' for rows ``C = S M``, or what of them lies in the span."""
-        return np.asarray((self.Vt @ C.T) / self.s[:, None])
-
-    def inverse(self, V: Array) -> Array:
-        """Return X with ``M X = V``."""
-        return np.asarray(self.Vt.T @ (V / self.s[:, None]))
+    def of(cls, cut: float, R: Array, Z: Array) -> Basis:
+        """Return the basis of a triangle for a relative cut-off."""
+        n = R.shape[1]
+        if len(R) == n and lapack.triangular_rcond(R) > ESTIMATE_FACTOR * n * cut:
+            solve = partial(back_substitute, R)
+            return cls(True, R, Z, lambda C: solve(C.T, transposed=True), solve)
+        U, s, Vt = lapack.svd(R)
+        kept = lapack.significant(s, cut)
+        s, Vt = s[kept, None], Vt[kept]
+        Z = U[:, kept].T @ Z
+        return cls(False, s * Vt, Z, lambda C: (Vt @ C.T) / s, lambda V: Vt.T @ (V / s))
 
 
 def without_rows(p: Problem, part: Triangle, controls: Array) -> Triangle:
@@ -90,9 +71,9 @@ def without_rows(p: Problem, part: Triangle, controls: Array) -> Triangle:
     Parameters
     ----------
     p : Problem
-        Its triangle is known.
+        A problem whose `triangle` is set.
     part : Triangle
-        That of the rows to be removed.
+        The triangle of the rows to remove.
     controls : array of shape (n, k)
         X of the last k right-hand sides, which are ``B = A X``.
 
@@ -100,77 +81,63 @@ def without_rows(p: Problem, part: Triangle, controls: Array) -> Triangle:
     -------
     Triangle
     """
-    whole, n, cut = p.triangle, p.n, _cut_off(p)
+    # A ridge needs no cut-off; but where R has no digits, S would have none either.
+    whole, n, cut = p.triangle, p.n, EPS * max(p.n_columns, BLURRED_ULPS) if p.alpha else p.rcond
     rest = whole.centre.without(part.centre)
     step = rest.step(part.centre)
-    R = without_noise(p)
+    R = p.R_without_noise()
     scale = column_norms(R)
     constant = ~R.any(axis=0)
-    # Rounding about a constant column is to be rounding beside the other columns too.
-    scale[constant] = np.maximum(noise(p, whole.centre) / cut, 1.0)[constant]
+    # Rounding of a constant column must stay rounding compared with the other columns.
+    scale[constant] = np.maximum(p.noise(whole.centre) / cut, 1.0)[constant]
     C, D = np.vstack([part.R, step[:n]]) / scale, np.vstack([part.Z, step[n:]])
-    basis = _basis(cut, R / scale, whole.Z)
+    basis = Basis.of(cut, R / scale, whole.Z)
     T = basis.coordinates(C)
-    if isinstance(basis, Span):
-        _refuse_beside(cut, basis, C, T)
+    if not basis.full:
+        _refuse_complement(cut, basis, C, T)
         if not p.alpha:
-            # What is below the cut-off is no part of the problem; with a ridge it is.
+            # Directions below the cut-off count with a ridge only.
             k = controls.shape[1]
             D[:, D.shape[1] - k :] = T.T @ (basis.M @ (scale[:, None] * controls))
-    V, s, _ = svd(T)
-    share = _left(p, basis, V, s)
+    V, s, _ = lapack.svd(T)
+    share = _remaining_share(p, basis, V, s)
     root = np.sqrt(share)[:, None]
     Z = basis.Z - T @ D
     Z += V @ ((1.0 / root - 1.0) * (V.T @ Z))
     M = basis.M + V @ ((root - 1.0) * (V.T @ basis.M))
-    return Triangle(rest, *triangular(M * scale, Z))
+    return Triangle(rest, *lapack.triangular(M * scale, Z))
 
 
-def _cut_off(p: Problem) -> float:
-    """Return the share of the largest singular value up to which others are left out.
-
-    A ridge cuts nothing off; but where R has no digits, S would have none either.
-    """
-    return EPS * max(p.columns, BLURRED) if p.alpha else p.rcond
-
-
-def _basis(cut: float, R: Array, Z: Array) -> Full | Span:
-    n = R.shape[1]
-    if len(R) == n and triangular_rcond(R) > ESTIMATE_FACTOR * n * cut:
-        return Full(R, Z)
-    return Span.of(cut, R, Z)
-
-
-def _refuse_beside(cut: float, basis: Span, C: Array, T: Array) -> None:
-    beside = np.linalg.norm(C - T.T @ basis.M)
-    if not beside <= BESIDE * cut * (np.linalg.norm(basis.M) + np.linalg.norm(C)):
-        raise GoneError(
-            f"{beside / np.linalg.norm(C):.1e} of them lies where no row was, so they never were "
-            "in it."
+def _refuse_complement(cut: float, basis: Basis, C: Array, T: Array) -> None:
+    complement, size = np.linalg.norm(C - T.T @ basis.M), np.linalg.norm(C)
+    if not complement <= COMPLEMENT_TOLERANCE * cut * (np.linalg.norm(basis.M) + size):
+        raise ValueError(
+            f"a share of {complement / size:.1e} of them is orthogonal to all rows, so they were "
+            "never added."
         )
 
 
-def _left(p: Problem, basis: Full | Span, V: Array, s: Array) -> Array:
-    """Return which share of what is known along each column of V is left.
+def _remaining_share(p: Problem, basis: Basis, V: Array, s: Array) -> Array:
+    """Return the share of the products that remains along each column of V.
 
-    With a ridge nothing need be left, but for rounding.
+    Without a ridge it must be above rounding; with a ridge it may be zero.
     """
     share = (1.0 - s) * (1.0 + s)
     condition = np.linalg.norm(basis.M) * column_norms(basis.inverse(V))
-    rounding = ULPS * EPS * condition
+    rounding = SHARE_ULPS * EPS * condition
     if (share <= (-rounding if p.alpha else rounding)).any():
-        raise GoneError(too_little_left(float(share.min())))
+        refuse_share(float(share.min()))
     return np.clip(share, np.minimum(rounding, 1.0), 1.0)
 
 
-def too_little_left(share: float) -> str:
-    """Return the sentence that says so."""
-    if share < -LESS_THAN_NOTHING:
-        return (
-            f"they hold {1.0 - share:.6g} times what is known in one direction, so not all of them "
-            "were in it."
+def refuse_share(share: float) -> None:
+    """Raise the error for rows whose removal leaves too small a share in one direction."""
+    if share < NEGATIVE_SHARE:
+        raise ValueError(
+            f"in one direction they hold {1.0 - share:.6g} times the products of all rows, so not "
+            "all of them were added."
         )
-    return (
-        f"a share of {share:.1e} of what is known in one direction would be left, which is "
-        "rounding: learn from the other rows afresh, or take a ridge."
+    raise ValueError(
+        f"in one direction a share of {share:.1e} of the products would remain, which is rounding: "
+        "fit the other rows afresh, or use a ridge."
     )

@@ -1,66 +1,66 @@
-"""Factorisations that `karnet.loo` is made of, beside the constant, and checks of what it is given.
+"""Factorisations for `karnet.loo`, orthogonal to the constant, and checks of its arguments.
 
-The vector t, the roots of the weights at length one, is what a bias takes out of the rows. A
-reflection that takes it to the first axis leaves a matrix with one row less and nothing along t:
-its factors, lifted back, are orthogonal to t.
+The unit vector t holds the roots of the weights; a bias removes its direction from the rows. A
+reflection that maps t to the first axis leaves a matrix with one row less: its factors, mapped
+back, are orthogonal to t.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import lapack
+from numpy.typing import ArrayLike
+from scipy.linalg.lapack import dpocon
 
 from .._arrays import namespace as arrays
 from .._util.checks import real
-from .lapack import EPS, largest
+from .._util.types import Array, Indices
+from .lapack import Cholesky, default_rcond, largest, significant
 from .solve import choose_solver
 
-Array = NDArray[np.float64]
-Indices = NDArray[np.intp]
-
-# Reciprocal condition of a Gram matrix (the square of that of A) from which on its eigenvectors
-# will do: what they lose, machine precision over this, stays below 1e-9.
-GRAM = 1e-6
-# What is left of 1 after a subtraction from which on its digits will do.
-LEFT = 1e-3
+# Least reciprocal condition of a Gram matrix (the square of that of A) for its eigenvectors to be
+# used: their relative error, machine precision over this, stays below 1e-9.
+GRAM_RCOND = 1e-6
+# Result of a subtraction from 1 below which too few of its digits are left.
+LEAST_DIFFERENCE = 1e-3
 # Largest value whose squares, times weights, can be summed.
-LARGEST = 1e140
-# The least weight beside the largest, and at all, beside which others can be left out.
-APART, LEAST_WEIGHT = 1e-15, 1e-290
+LARGEST_VALUE = 1e140
+# Least weight, compared with the largest, of a row that can be left out.
+WEIGHT_RATIO = 1e-15
+# Least weight of a row that can be left out.
+LEAST_WEIGHT = 1e-290
 
 
 def constant(weight: Array, bias: bool) -> Array:
-    """Return t: the roots of the weights at length one, or zeros without bias."""
+    """Return t: the roots of the weights, normalised to unit length, or zeros without bias."""
     return np.asarray(np.sqrt(weight / weight.sum()) if bias else np.zeros(len(weight)))
 
 
 def reflected(t: Array, M: Array) -> Array:
-    """Return the rows of M but for the first after a reflection that takes t there."""
+    """Return all rows but the first of M after the reflection that maps t to the first axis."""
     return np.asarray(M[1:] - np.outer(t[1:], (M[0] + t @ M) / (1.0 + t[0])))
 
 
 def lifted(t: Array, Q: Array) -> Array:
-    """Return what the reflection takes to rows of zeros and Q: columns orthogonal to t."""
+    """Return the reflection of Q below a row of zeros: columns orthogonal to t."""
     along = t[1:] @ Q
     return np.vstack([-along, Q - np.outer(t[1:], along / (1.0 + t[0]))])
 
 
 def factorised(A: Array) -> tuple[Array, Array, Array, str]:
-    """Return U, the squares of the singular values that are not rounding, V, and how."""
-    found = _through_gram(A) if choose_solver(*A.shape) == "cholesky" else None
-    if found is not None:
-        return *found, "eigh"
+    """Return U, the squares of the significant singular values, V, and the factorisation used."""
+    factors = _from_gram(A) if choose_solver(*A.shape) == "cholesky" else None
+    if factors is not None:
+        return *factors, "eigh"
     U, s, Vt = np.linalg.svd(A, full_matrices=False)
-    felt = (s > EPS * max(A.shape) * s[:1].sum()) & (s**2 > 0.0)
-    return U[:, felt], s[felt] ** 2, Vt[felt].T, "svd"
+    kept = significant(s, default_rcond(max(A.shape))) & (s**2 > 0.0)
+    return U[:, kept], s[kept] ** 2, Vt[kept].T, "svd"
 
 
-def _through_gram(A: Array) -> tuple[Array, Array, Array] | None:
-    """Return U, the eigenvalues and V, or None if the eigenvalues lie too far apart."""
+def _from_gram(A: Array) -> tuple[Array, Array, Array] | None:
+    """Return U, the eigenvalues and V, or None if the condition number is too large."""
     tall = len(A) >= A.shape[1]
     eigenvalues, Q = np.linalg.eigh(A.T @ A if tall else A @ A.T)
-    if not eigenvalues[0] > GRAM * eigenvalues[-1]:
+    if not eigenvalues[0] > GRAM_RCOND * eigenvalues[-1]:
         return None
     other = (A @ Q if tall else A.T @ Q) / np.sqrt(eigenvalues)
     return (other, eigenvalues, Q) if tall else (Q, eigenvalues, other)
@@ -98,52 +98,52 @@ def left_out_errors(
     return residual / (remaining if weight is None else xp.sqrt(weight) * remaining)[:, None]
 
 
-def less_than_one(R: Array, M: Array) -> Array | None:
-    """Return ``(I - R R')^-1 M``, or None if too few digits of the difference are left."""
+def solve_identity_minus(R: Array, M: Array) -> Array | None:
+    """Return ``(I - R R')^-1 M``, or None if the difference has lost too many digits."""
     if not M.size:
         return M
-    L, info = lapack.dpotrf(np.eye(len(R)) - R @ R.T, clean=0)
-    # For the norm 1, LAPACK estimates the reciprocal of the norm of the inverse.
-    if info != 0 or not lapack.dpocon(L, 1.0)[0] >= LEFT:
+    factor = Cholesky.of(np.eye(len(R)) - R @ R.T)
+    # For a norm of 1, LAPACK's estimate is the reciprocal of the norm of the inverse.
+    if factor is None or not dpocon(factor.R, 1.0)[0] >= LEAST_DIFFERENCE:
         return None
-    return np.asarray(lapack.dpotrs(L, M)[0])
+    return factor.solve(M)
 
 
 def checked_rows(
     name: str, A: ArrayLike, B: ArrayLike, weight: ArrayLike | None
 ) -> tuple[Array, Array, Array]:
-    """Return A, B and the weights (ones if there are none) as arrays, if they may be used."""
+    """Return A, B and the weights (ones by default) as arrays that are safe to factorise."""
     M, right = real(name, A, (2,)), real("B", B, (2,))
     if not 0 < len(M) == len(right):
         raise ValueError(
-            f"{name} and B must have as many rows, and at least one, but have {len(M)} and "
+            f"{name} and B must have the same number of rows, at least one, but have {len(M)} and "
             f"{len(right)}."
         )
     weights = np.ones(len(M)) if weight is None else real("weight", weight, (1,))
     if len(weights) != len(M) or not (weights > 0.0).all():
         raise ValueError(
-            f"weight must hold a positive number for each of the {len(M)} rows: leave out rows of "
+            f"weight must hold a positive number for each of the {len(M)} rows: drop rows of "
             "weight zero before."
         )
-    for what, values in ((name, M), ("B", right), ("weight", weights)):
-        if largest(values) > LARGEST:
-            raise ValueError(f"{what} holds values too large to be squared: divide all of them.")
+    for label, values in ((name, M), ("B", right), ("weight", weights)):
+        if largest(values) > LARGEST_VALUE:
+            raise ValueError(f"{label} holds values too large to be squared: scale them down.")
     return M, right, weights
 
 
 def check_left_out(weight: Array) -> None:
-    """Raise an error if too little would be left of some rows to learn from."""
+    """Raise an error if leaving out a row would leave no weight to fit."""
     if len(weight) == 1 and weight[0] <= 1.0:
-        raise ValueError("one row leaves none to learn from: leave-one-out needs two.")
-    if not weight.min() > max(APART * weight.max(), LEAST_WEIGHT):
+        raise ValueError("one row leaves none to fit: leave-one-out needs two.")
+    if not weight.min() > max(WEIGHT_RATIO * weight.max(), LEAST_WEIGHT):
         raise ValueError(
-            f"leaving out rows needs weights within {1.0 / APART:.0e} of each other, and above "
-            f"{LEAST_WEIGHT:.0e}."
+            f"leaving out rows needs weights within {1.0 / WEIGHT_RATIO:.0e} of each other and "
+            f"above {LEAST_WEIGHT:.0e}."
         )
 
 
 def checked_split(split: ArrayLike, weight: Array) -> Indices:
-    """Return the numbers of the rows left out together, if they are there and others stay."""
+    """Return the numbers of the rows left out together, if they exist and other rows remain."""
     check_left_out(weight)
     rows, m = np.asarray(split), len(weight)
     if rows.ndim != 1 or rows.dtype.kind not in "iu" or len(np.unique(rows)) != len(rows):
@@ -151,5 +151,5 @@ def checked_split(split: ArrayLike, weight: Array) -> Indices:
     if len(rows) and not 0 <= rows.min() <= rows.max() < m:
         raise ValueError(f"a split must hold row numbers from 0 to {m - 1}.")
     if len(rows) == m:
-        raise ValueError(f"a split of all {m} rows leaves none to learn from: leave out fewer.")
+        raise ValueError(f"a split of all {m} rows leaves none to fit: leave out fewer.")
     return rows.astype(np.intp)

@@ -1,37 +1,37 @@
-"""The mergeable statistics of one least-squares problem ``[1, A] W = B`` over rows."""
+"""The mergeable statistics of one least-squares problem ``[1, A] W = B`` over blocks of rows."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from math import sqrt
 
 import numpy as np
-from numpy.typing import NDArray
+from scipy.linalg import eigh
 
 from .._arrays import linalg as algebra
 from .._arrays import namespace as arrays
-from .lapack import triangular
+from .._util.types import Array
+from .lapack import EPS, column_norms, triangular
 
-Array = NDArray[np.float64]
-
-# Rows over which rounding does not add up to more than a few units in the last place.
-SHORT = 256
-# The same for each column, where the cut-off of rank grows with their number.
-PER_COLUMN = 5
-# Squared means, as multiples of the variance, up to which products about zero keep their digits.
-# Rows that tell which means are farther.
-NEAR, HEAD = 100.0, 1024
+# Longest sum over rows in which rounding stays at a few units in the last place.
+SHORT_SUM = 256
+# The same per column, because the default cut-off grows with the number of columns.
+SHORT_SUM_PER_COLUMN = 5
+# Largest squared mean, in units of the variance, for which products about zero keep their digits.
+NEAR_SQUARED_MEAN = 100.0
+# Number of first rows from which the means are estimated.
+HEAD_ROWS = 1024
 
 
 @dataclass(frozen=True)
 class Sum:
-    """A plain sum over rows."""
+    """A sum over rows."""
 
     value: Array
 
     def merge(self, other: Sum, /) -> Sum:
-        """Return the sum over both."""
+        """Return the sum over the rows of both."""
         return Sum(self.value + other.value)
 
 
@@ -43,25 +43,25 @@ class Pair:
     second: Sum
 
     def merge(self, other: Pair, /) -> Pair:
-        """Return the sums over both."""
+        """Return the sums over the rows of both."""
         return Pair(self.first.merge(other.first), self.second.merge(other.second))
 
 
 @dataclass(frozen=True)
 class Stack:
-    """The rows of [1, A] (without bias A) and of B themselves, times the roots of their weights."""
+    """The rows of [1, A] (of A without bias) and of B, times the roots of their weights."""
 
     A_parts: tuple[Array, ...]
     B_parts: tuple[Array, ...]
 
     @cached_property
     def A(self) -> Array:
-        """The rows of [1, A], or of A, in one piece."""
+        """The rows of [1, A], or of A, as one array."""
         return np.concatenate(self.A_parts)
 
     @cached_property
     def B(self) -> Array:
-        """The rows of B in one piece."""
+        """The rows of B as one array."""
         return np.concatenate(self.B_parts)
 
     @classmethod
@@ -71,23 +71,31 @@ class Stack:
         if bias:
             A = np.hstack([np.ones((A.shape[0], 1)), A])
         A, B = _weighted(A, B, None if weight is None else arrays.to_numpy(weight))
-        return cls((_kept(A),), (_kept(B),))
+        return cls((_owned(A),), (_owned(B),))
 
     def merge(self, other: Stack, /) -> Stack:
         """Return the rows of both."""
         return Stack((*self.A_parts, *other.A_parts), (*self.B_parts, *other.B_parts))
 
+    def triangle(self, bias: bool) -> Triangle:
+        """Return the triangle of the rows."""
+        if not bias:
+            return Triangle.of(self.A, self.B, None, bias=False)
+        root = self.A[:, :1]
+        centre, A, B = centred(self.A[:, 1:] / root, self.B / root, root[:, 0] ** 2, bias=True)
+        return Triangle(centre, *triangular(A, B))
 
-def _kept(A: Array) -> Array:
-    """Return A in a place of its own, unless it lies where nothing else will be written."""
+
+def _owned(A: Array) -> Array:
+    """Return A, or a copy if A is a writable view of a buffer that will be overwritten."""
     return A if not A.flags.writeable or A.flags.owndata else A.copy()
 
 
 @dataclass(frozen=True)
 class Centre:
-    """The weight of some rows and their weighted means, as ``mean + low`` (zeros without bias).
+    """The total weight of some rows and their weighted means, ``mean + low`` (zero without bias).
 
-    What a mean was rounded by would be noise in columns that hardly vary, so it is kept too.
+    `low` is the rounding error of `mean`: in columns that hardly vary it would be noise.
     """
 
     weight: float
@@ -97,54 +105,52 @@ class Centre:
 
     @property
     def A(self) -> Array:
-        """Return the means of A."""
+        """The means of A."""
         return self.mean[: self.n]
 
     @property
     def B(self) -> Array:
-        """Return the means of B."""
+        """The means of B."""
         return self.mean[self.n :]
 
     def _to(self, other: Centre) -> Array:
         return (other.mean - self.mean) + (other.low - self.low)
 
     def merge(self, other: Centre, /) -> Centre:
-        """Return the statistic of both blocks of rows."""
+        """Return the centre of the rows of both."""
         weight = self.weight + other.weight
         share = other.weight / weight if weight else 0.0
         moved = _sum_and_rounding(self.mean, self.low + share * self._to(other))
         return Centre(weight, *moved, self.n)
 
     def without(self, other: Centre, /) -> Centre:
-        """Return the statistic of which this is the merger with the other."""
-        weight = self.weight - other.weight
-        share = other.weight / weight if weight else 0.0
-        moved = _sum_and_rounding(self.mean, self.low - share * self._to(other))
-        return Centre(weight, *moved, self.n)
+        """Return the centre that gives this one when it is merged with the other."""
+        return self.merge(replace(other, weight=-other.weight))
 
     def step(self, other: Centre) -> Array:
-        """Return the row [a, b] that products about the common mean have and those apart lack."""
+        """Return the row [a, b] whose products are added when both are centred in common."""
         weight = self.weight + other.weight
         between = self.weight * (other.weight / weight) if weight else 0.0
         return sqrt(between) * self._to(other)
 
     def near(self, scale: Array) -> bool:
-        """Return whether means may be taken off products: they lie elsewhere, and near zero.
+        """Return whether the means can be subtracted from products instead of rows.
 
-        `scale` is the norm of each centred column.
+        That holds on a device, for means near zero. `scale` is the norm of each centred column.
         """
         if arrays.is_host(scale) or not self.weight:
             return False
-        return bool(arrays.namespace(scale).all(self.weight * self.A**2 <= NEAR * scale**2))
+        near = self.weight * self.A**2 <= NEAR_SQUARED_MEAN * scale**2
+        return bool(arrays.namespace(scale).all(near))
 
     def subtract(self, A: Array, B: Array, weight: Array | None) -> tuple[Array, Array]:
-        """Return the rows less their means, times the roots of their weights.
+        """Return the rows minus the means, times the roots of their weights.
 
-        What may be overwritten is.
+        Writable rows are overwritten.
         """
         if self.weight:
             mean, low = arrays.like(A, self.mean), arrays.like(A, self.low)
-            A, B = _less(A, mean[: self.n]), _less(B, mean[self.n :])
+            A, B = _minus(A, mean[: self.n]), _minus(B, mean[self.n :])
             A -= low[: self.n]
             B -= low[self.n :]
         return _weighted(A, B, weight)
@@ -158,9 +164,9 @@ def _at_zero(n: int, q: int) -> Centre:
 
 
 def centred(A: Array, B: Array, weight: Array | None, bias: bool) -> tuple[Centre, Array, Array]:
-    """Return the means, and the rows less these times the roots of their weights.
+    """Return the means, and the rows minus their means, times the roots of their weights.
 
-    What may be overwritten is.
+    Writable rows are overwritten.
     """
     n = A.shape[1]
     if not bias:
@@ -177,14 +183,14 @@ def centred(A: Array, B: Array, weight: Array | None, bias: bool) -> tuple[Centr
         return xp.concat(sums) / total
 
     mean = means()
-    A, B = _less(A, mean[:n]), _less(B, mean[n:])
+    A, B = _minus(A, mean[:n]), _minus(B, mean[n:])
     rest = means()
     A -= rest[:n]
     B -= rest[n:]
     return Centre(total, *_sum_and_rounding(mean, rest), n), *_weighted(A, B, weight)
 
 
-def _less(A: Array, row: Array) -> Array:
+def _minus(A: Array, row: Array) -> Array:
     if not arrays.is_host(A):
         return A - row
     return np.subtract(A, row, out=A if A.flags.writeable else None)
@@ -216,7 +222,7 @@ class Moments:
         return cls(centre, arrays.column_squares(A))
 
     def merge(self, other: Moments, /) -> Moments:
-        """Return the statistic of both blocks of rows."""
+        """Return the statistic of the rows of both."""
         step = self.centre.step(other.centre)[: self.centre.n]
         squares = self.squares + other.squares + step**2
         return Moments(self.centre.merge(other.centre), squares)
@@ -226,8 +232,8 @@ class Moments:
 class Gram:
     """The products A'A and A'B about the means.
 
-    Fast, but it squares the condition number of A. On a device that is slow in float64 the first
-    product is in single precision, unless care is asked for: refinement does the rest.
+    They are fast to compute, but square the condition number of A. On a device that is slow in
+    float64, A'A is computed in single precision unless `careful`, and the solution is refined.
     """
 
     centre: Centre
@@ -244,17 +250,18 @@ class Gram:
             centre, A, B = centred(A, B, weight, bias)
             return cls(centre, algebra.single_product(A), A.T @ B, True)
         if bias and not arrays.is_host(A):
-            found = cls._of_products(A, B, weight)
-            if found is not None:
-                return found
+            gram = cls._about_zero(A, B, weight)
+            if gram is not None:
+                return gram
         centre, A, B = centred(A, B, weight, bias)
         return cls(centre, algebra.symmetric_product(A), A.T @ B)
 
     @classmethod
-    def _of_products(cls, A: Array, B: Array, weight: Array | None) -> Gram | None:
-        """Return the statistic from products about zero, or None if that loses digits.
+    def _about_zero(cls, A: Array, B: Array, weight: Array | None) -> Gram | None:
+        """Return the statistic from products about zero, or None if these lose digits.
 
-        Where the matrix product is as fast as memory, to subtract means first takes long.
+        On a device, where a matrix product is as fast as a pass over memory, centring first would
+        take a large part of the time.
         """
         xp, n = arrays.namespace(A), A.shape[1]
         total = float(A.shape[0] if weight is None else xp.sum(weight))
@@ -265,14 +272,14 @@ class Gram:
         AA, products = algebra.symmetric_product(A), A.T @ right
         mean, mean_B = products[:, -1] / total, right[:, -1] @ right[:, :-1] / total
         AA -= total * (mean[:, None] * mean)
-        if not bool(xp.all(NEAR * xp.linalg.diagonal(AA) >= total * mean**2)):
+        if not bool(xp.all(NEAR_SQUARED_MEAN * xp.linalg.diagonal(AA) >= total * mean**2)):
             return None
         AB = products[:, :-1] - total * (mean[:, None] * mean_B)
         means = arrays.joined([mean if shift is None else mean + shift, mean_B])
         return cls(Centre(total, means, xp.zeros_like(means), n), AA, AB)
 
     def merge(self, other: Gram, /) -> Gram:
-        """Return the statistic of both blocks of rows."""
+        """Return the statistic of the rows of both."""
         step = self.centre.step(other.centre)
         a, b = step[: self.centre.n], step[self.centre.n :]
         AA, AB = self.AA + other.AA, self.AB + other.AB
@@ -281,7 +288,7 @@ class Gram:
         return Gram(self.centre.merge(other.centre), AA, AB, self.single)
 
     def without(self, other: Gram, /) -> Gram:
-        """Return the statistic of which this is the merger with the other."""
+        """Return the statistic that gives this one when it is merged with the other."""
         rest = self.centre.without(other.centre)
         step = rest.step(other.centre)
         a, b = step[: rest.n], step[rest.n :]
@@ -290,13 +297,30 @@ class Gram:
         AB -= np.outer(a, b)
         return Gram(rest, AA, AB)
 
+    @property
+    def lengths(self) -> Array:
+        """The norms of the columns of A about their means; 1 for a column of zeros."""
+        squares = np.diag(self.AA)
+        return np.sqrt(np.where(squares > 0.0, squares, 1.0))
+
+    def triangle(self) -> Triangle:
+        """Return a triangle with the same products, which is no more accurate than they are."""
+        if not self.AA.any():
+            return Triangle(self.centre, self.AA[:0], self.AB[:0])
+        scale = self.lengths
+        eigenvalues, Q = eigh(self.AA / np.outer(scale, scale))
+        # A direction that is rounding in A'A need not be rounding in A'B, so none is left out.
+        root = np.sqrt(np.maximum(eigenvalues, EPS * eigenvalues[-1]))[:, None]
+        Z = (Q.T @ (self.AB / scale[:, None])) / root
+        return Triangle(self.centre, *triangular(root * Q.T * scale, Z))
+
 
 def _far_mean(A: Array) -> Array | None:
-    """Return the means of the first rows if one is far from zero beside what its column varies."""
+    """Return the means of the first rows if one is far from zero compared with its deviation."""
     xp = arrays.namespace(A)
-    some = arrays.some_rows(A, slice(0, min(HEAD, A.shape[0])))
-    mean = xp.mean(some, axis=0)
-    far = xp.any(mean**2 > 0.5 * NEAR * xp.mean((some - mean) ** 2, axis=0))
+    head = arrays.some_rows(A, slice(0, min(HEAD_ROWS, A.shape[0])))
+    mean = xp.mean(head, axis=0)
+    far = xp.any(mean**2 > 0.5 * NEAR_SQUARED_MEAN * xp.mean((head - mean) ** 2, axis=0))
     return mean if bool(far) else None
 
 
@@ -304,8 +328,8 @@ def _far_mean(A: Array) -> Array | None:
 class Triangle:
     """R and ``Z = Q'B`` of a decomposition ``A = Q R`` into orthonormal Q and triangular R.
 
-    A and B are taken about their means. Slower than `Gram`, but it keeps the condition number of A
-    as it is.
+    A and B are taken about their means. A triangle is slower to compute than `Gram`, but keeps the
+    condition number of A.
     """
 
     centre: Centre
@@ -316,12 +340,13 @@ class Triangle:
     def of(
         cls, A: Array, B: Array, weight: Array | None, bias: bool, by_halves: bool = False
     ) -> Triangle:
-        """Return the statistic of one block of rows; by halves, of short blocks and merged.
+        """Return the statistic of one block of rows.
 
-        Rounding in sums over many rows is taken for rank where columns depend on each other; by
-        halves it stays below that. Elsewhere one long decomposition is faster, and closer.
+        With `by_halves` it is merged from short blocks. In sums over many rows, rounding can make a
+        matrix of dependent columns look like one of full rank; in short sums it stays below the
+        cut-off. For other matrices one long decomposition is faster and more accurate.
         """
-        if by_halves and A.shape[0] > max(SHORT, PER_COLUMN * A.shape[1]):
+        if by_halves and A.shape[0] > max(SHORT_SUM, SHORT_SUM_PER_COLUMN * A.shape[1]):
             middle = A.shape[0] // 2
             first, second = (
                 cls.of(
@@ -338,7 +363,7 @@ class Triangle:
         return cls(centre, *triangular(A, B))
 
     def merge(self, other: Triangle, /) -> Triangle:
-        """Return the statistic of both blocks of rows."""
+        """Return the statistic of the rows of both."""
         step = self.centre.step(other.centre)
         a, b = step[: self.centre.n], step[self.centre.n :]
         both = triangular(
@@ -346,3 +371,16 @@ class Triangle:
             arrays.joined([self.Z, other.Z, b[None, :]]),
         )
         return Triangle(self.centre.merge(other.centre), *both)
+
+    @property
+    def lengths(self) -> Array:
+        """The norms of the columns of A about their means; 1 for a column of zeros."""
+        return column_norms(self.R)
+
+    def gram(self) -> Gram:
+        """Return the Gram products of the same rows."""
+        return Gram(self.centre, self.R.T @ self.R, self.R.T @ self.Z)
+
+
+# The two forms in which an accumulator keeps its rows.
+SufficientStatistic = Gram | Triangle

@@ -1,47 +1,44 @@
-"""Exact leave-one-out of a ridge problem whose rows are read in blocks, in two passes.
+"""Exact leave-one-out errors of a ridge problem whose rows are read in blocks, in two passes.
 
-The first pass gives the triangle of a QR decomposition, and with it the singular values S and the
-right vectors V of the features; the second gives the rows of ``U = A V / S``, block by block, and
-with these the leave-one-out errors as `karnet.loo` has them. Where the features fit in memory
-`karnet.loo.RidgePath` is used itself: it takes more care of rows that hardly any other one
-resembles.
+The first pass computes the triangle of a QR decomposition, which gives the singular values S and
+the right singular vectors V of the features. The second pass computes the rows of ``U = A V / S``
+block by block and, from these, the leave-one-out errors as in `karnet.loo`. Features that fit in
+memory go to `karnet.loo.RidgePath`, which is more accurate for rows with leverages near 1.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .._arrays import namespace as arrays
-from .._lstsq.lapack import EPS, LIMITS, largest
-from .._lstsq.ridge_factor import APART, LARGEST, left_out_errors
-from .._lstsq.statistics import SHORT, Centre, Stack, Sum, Triangle
+from .._lstsq.lapack import LIMITS, default_rcond, largest, significant
+from .._lstsq.ridge_factor import LARGEST_VALUE, WEIGHT_RATIO, left_out_errors
+from .._lstsq.statistics import SHORT_SUM, Centre, Stack, Sum, Triangle
 from .._rows.memory import Table
-from ..loo import LIMIT, RidgePath, squared_error
+from .._util.types import AnyArray, Array
+from ..loo import LEAST_RIDGE, RidgePath, squared_error
 
-Array = NDArray[np.float64]
-RightHandSide = Callable[[NDArray[Any]], Array]
+RightHandSide = Callable[[AnyArray], Array]
 
-# What is left of 1 after a subtraction up to which it is rounding.
-ROUNDING = 1e-10
+# Result of a subtraction from 1 up to which it is rounding.
+ROUNDING_SHARE = 1e-10
 
 
 @dataclass(frozen=True)
 class LeaveOneOut:
-    """The ridge solution of rows in blocks, known well enough to leave out each row.
+    """The ridge solution of rows in blocks, factorised so that each row can be left out.
 
     Attributes
     ----------
     centre : Centre
         The means of features and targets; zeros without bias.
     to_left : ndarray of shape (n, r)
-        ``V / S``: what takes centred, weighted features to the left singular vectors.
+        ``V / S``, the map from centred, weighted features to the left singular vectors U.
     Z : ndarray of shape (r, q)
-        The centred, weighted targets in terms of these.
+        The products of U with the centred, weighted targets.
     share : ndarray of shape (r,)
         ``alpha / (S^2 + alpha)``.
     """
@@ -55,24 +52,24 @@ class LeaveOneOut:
     def of(cls, triangle: Triangle, alpha: float) -> LeaveOneOut:
         """Return the solution from the triangle of all rows."""
         P, s, Vt = np.linalg.svd(triangle.R, full_matrices=False)
-        felt = s > EPS * (Vt.shape[1] + SHORT) * s[:1].sum()
-        P, s, Vt = P[:, felt], s[felt], Vt[felt]
-        ridge = max(alpha, LIMIT * float(np.max(s, initial=0.0)) ** 2)
+        kept = significant(s, default_rcond(Vt.shape[1] + SHORT_SUM))
+        P, s, Vt = P[:, kept], s[kept], Vt[kept]
+        ridge = max(alpha, LEAST_RIDGE * float(np.max(s, initial=0.0)) ** 2)
         return cls(triangle.centre, Vt.T / s, P.T @ triangle.Z, ridge / (s**2 + ridge))
 
     def errors(self, A: Array, B: Array, weight: Array | None) -> Array:
-        """Return by how much a refit without each row, of copies without one, misses the row."""
+        """Return the leave-one-out errors of some rows; of several copies one is left out."""
         weights = np.ones(len(A)) if weight is None else arrays.to_numpy(weight)
         X, Y = self.centre.subtract(A, B, weight)
         U, Y = arrays.to_numpy(X @ arrays.like(X, self.to_left)), arrays.to_numpy(Y)
-        beside = 1.0 - np.einsum("ij,ij->i", U, U)
+        complement = 1.0 - np.einsum("ij,ij->i", U, U)
         if self.centre.weight:
-            beside -= weights / self.centre.weight
-        rest = Y - U @ self.Z
-        nothing = beside <= ROUNDING
-        beside[nothing], rest[nothing] = 0.0, 0.0
-        rest += U @ (self.share[:, None] * self.Z)
-        return left_out_errors(rest, beside + U**2 @ self.share, weights)
+            complement -= weights / self.centre.weight
+        residual = Y - U @ self.Z
+        rounding = complement <= ROUNDING_SHARE
+        complement[rounding], residual[rounding] = 0.0, 0.0
+        residual += U @ (self.share[:, None] * self.Z)
+        return left_out_errors(residual, complement + U**2 @ self.share, weights)
 
 
 def loo_squared_error(
@@ -84,7 +81,7 @@ def loo_squared_error(
     bias: bool,
     alpha: float,
 ) -> float:
-    """Return the leave-one-out squared error of a solve of `lstsq`, mean over rows, all copies.
+    """Return the leave-one-out squared error of `lstsq`, averaged over all copies of the rows.
 
     Parameters
     ----------
@@ -93,17 +90,17 @@ def loo_squared_error(
     n : int
         The number of features.
     right_hand_side : callable
-        From the targets of rows to what is solved for.
+        The map from the targets of rows to the right-hand sides of the problem.
     to_targets : callable
-        From what is solved for to that of which the error is wanted, a linear map.
+        The linear map from right-hand sides to the targets whose error is measured.
     bias, alpha
-        As in `lstsq`: for ``alpha=0`` the bias counts in the norm that is kept small.
+        As in `lstsq`: for ``alpha=0`` the bias counts in the norm.
 
     Returns
     -------
     float
-        Infinity for a single row, which leaves none to learn from, and for features too large to
-        be squared.
+        Infinity for a single row, which leaves none to fit, and for features too large to be
+        squared.
     """
     if len(seen) == 1 and seen.total <= 1.0:
         return float("inf")
@@ -112,10 +109,10 @@ def loo_squared_error(
         rows = seen.gathered()
         stack = rows.reduce(lambda A, y, _: Stack.of(A, right_hand_side(y), None, ones))
         weight = None if rows.weight is None else arrays.to_numpy(rows.weight)
-        if not max(largest(stack.A), largest(stack.B)) <= LARGEST:
+        if not max(largest(stack.A), largest(stack.B)) <= LARGEST_VALUE:
             return float("inf")
-        if weight is not None:  # a row of too little weight to be left out gets a little more
-            weight = np.maximum(weight, 1e3 * APART * weight.max())
+        if weight is not None:  # weights too small to be left out are raised a little
+            weight = np.maximum(weight, 1e3 * WEIGHT_RATIO * weight.max())
         path = RidgePath.of(stack.A, stack.B, weight, free)
         return squared_error(to_targets(path.B), to_targets(path.loo(alpha)), weight)
 
@@ -126,11 +123,11 @@ def loo_squared_error(
         lambda A, y, w: Triangle.of(features(A), right_hand_side(y), w, free, True)
     )
     triangle = arrays.on_host(triangle)
-    if not max(largest(triangle.R), largest(triangle.Z)) <= LARGEST:
+    if not max(largest(triangle.R), largest(triangle.Z)) <= LARGEST_VALUE:
         return float("inf")
     fit = LeaveOneOut.of(triangle, alpha)
 
-    def tally(A: Array, y: NDArray[Any], weight: Array | None) -> Sum:
+    def tally(A: Array, y: AnyArray, weight: Array | None) -> Sum:
         errors = to_targets(fit.errors(features(A), right_hand_side(y), weight))
         squares = np.einsum("ij,ij->i", errors, errors)
         return Sum(np.array([squares.sum() if weight is None else weight @ squares]))
