@@ -290,6 +290,6 @@ def test_times_are_not_compared_with_other_classes():
     assert 0.0 <= net.fit(IRIS_X, times[IRIS_Y]).score(IRIS_X, times[IRIS_Y]) <= 1.0
 
 
-def test_a_score_of_answers_far_off_is_minus_infinity():
+def test_the_score_of_overflowing_errors_is_minus_infinity():
     net = KARRegressor((), output_activation="identity").fit(IRIS_X, IRIS_Y)
     assert net.score(IRIS_X * 1e305, IRIS_Y) == -np.inf
