@@ -1,1 +1,1 @@
-"""The scikit-learn side of the estimators: parameters, checks, targets, fits, updates and scores."""
+"""The scikit-learn side of the estimators: parameters, checks, targets, updates and scores."""
