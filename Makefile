@@ -1,6 +1,6 @@
 PYTHON ?= python3
 BIN := .venv/bin
-# The tests run in two processes; more threads than cores would only be in each other's way.
+# The tests run in two processes, so one thread each is enough for two cores.
 SINGLE_THREADED := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 SITE := build/docs
 
@@ -9,7 +9,7 @@ SITE := build/docs
 test: .venv/.test lint ## run every test
 	$(SINGLE_THREADED) $(BIN)/python -m pytest -n 2 --cov --cov-report=term-missing:skip-covered
 
-reproduce: .venv/.paper ## run the paper's experiments on what needs no download, write the report
+reproduce: .venv/.paper ## run the paper's experiments on data that need no download, and write the report
 	$(BIN)/karnet reproduce --time-limit 10
 
 lint: .venv/.test
@@ -17,7 +17,7 @@ lint: .venv/.test
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-docs: .venv/.docs ## build the site, without a network, and follow its links
+docs: .venv/.docs ## build the site offline and check its links
 	rm -rf $(SITE) docs/auto_examples docs/generated
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --jobs 2 --quiet -d build/doctrees docs $(SITE)
 	$(BIN)/python docs/check_links.py $(SITE)
@@ -35,12 +35,12 @@ docs: .venv/.docs ## build the site, without a network, and follow its links
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[paper]'
 	touch $@
 
-# The build of torch for processors alone: any other brings gigabytes for GPUs.
+# The CPU build of torch: other builds include gigabytes for GPUs.
 TORCH_CPU ?= torch==2.13.0+cpu
 
 .venv/.test: pyproject.toml | .venv/.made
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check '$(TORCH_CPU)' || \
-	  echo "No torch for processors was found: tests of devices are skipped."
+	  echo "The CPU build of torch cannot be installed: tests of devices are skipped."
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	touch $@ .venv/.paper
 
@@ -52,17 +52,17 @@ TRUST := .venv/bin/python -m trust
 
 .PHONY: trust fuzz faults soak
 
-trust: .venv/.trust .venv-oldest/.made ## right digits beside LAPACK and peers; the same answers everywhere
+trust: .venv/.trust .venv-oldest/.made ## accuracy of least squares compared with LAPACK; reproducibility
 	$(SINGLE_THREADED) $(TRUST).numbers
 	$(TRUST).determinism
 
 fuzz: .venv/.trust ## bad input and attacks, 10^5 cases
 	$(TRUST).fuzz
 
-faults: .venv/.trust ## kill, fill, forbid, interrupt
+faults: .venv/.trust ## kills, full disks, interrupts, lost workers, too little memory
 	$(TRUST).faults
 
-soak: .venv/.trust ## threads, processes and fits without end
+soak: .venv/.trust ## long load: threads, processes, many fits
 	$(TRUST).soak
 
 .venv/.trust: .venv/.test
@@ -74,25 +74,25 @@ soak: .venv/.trust ## threads, processes and fits without end
 	.venv-oldest/bin/python -m pip install --quiet --disable-pip-version-check --constraint tests/oldest.txt numpy scipy scikit-learn
 	touch $@
 
-clean: ## remove the environment and everything that was built
+clean: ## remove the environments and all build products
 	rm -rf .venv .venv-oldest benchmarks/.venv* benchmarks/results-* .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache .nox build dist reproduction docs/auto_examples docs/generated
 
 BENCH := benchmarks/.venv/bin/python
 PEERS := lightgbm swimnetworks hpelm
-# gfdl needs Python 3.12; a pyenv shim may be there without the version behind it.
+# gfdl needs Python 3.12; a pyenv shim may exist without that version.
 PYTHON312 ?= $(shell for python in python3.12 "$$(pyenv prefix 3.12 2>/dev/null)/bin/python"; do \
   "$$python" -c '' 2>/dev/null && { echo "$$python"; break; }; done)
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 
 .PHONY: bench bench-quick bench-scale
 
-bench: benchmarks/.venv/.made benchmarks/.venv312/.made ## compare with peers, about 9 minutes
+bench: benchmarks/.venv/.made benchmarks/.venv312/.made ## compare the speed with other libraries, about 9 minutes
 	$(BENCH) benchmarks/run.py
 
-bench-quick: benchmarks/.venv/.made benchmarks/.venv312/.made ## the same at smaller sizes
+bench-quick: benchmarks/.venv/.made benchmarks/.venv312/.made ## the same with smaller sizes
 	$(BENCH) benchmarks/run.py --quick
 
-bench-scale: benchmarks/.venv/.made ## what large tables take, about 12 minutes and 5 GB of disk
+bench-scale: benchmarks/.venv/.made ## time and memory for large tables, about 12 minutes and 5 GB of disk
 	$(BENCH) benchmarks/scale.py
 
 benchmarks/.venv/.made: pyproject.toml
@@ -110,12 +110,12 @@ benchmarks/.venv312/.made: pyproject.toml
 	  touch $@; fi
 
 XRFM := benchmarks/.venv-xrfm/bin/python
-# xRFM takes any torch: this one has been tried.
+# xRFM works with any torch; this version was tested.
 TORCH ?= torch==2.13.0
 
 .PHONY: quality
 
-quality: benchmarks/.venv/.quality benchmarks/.venv312/.quality benchmarks/.venv-xrfm/.made ## accuracy beside peers, hours; goes on where it was
+quality: benchmarks/.venv/.quality benchmarks/.venv312/.quality benchmarks/.venv-xrfm/.made ## compare the accuracy with other libraries, hours; continues an earlier run
 	$(BENCH) -m benchmarks.quality
 
 benchmarks/.venv/.quality: benchmarks/.venv/.made
@@ -135,7 +135,7 @@ benchmarks/.venv-xrfm/.made: pyproject.toml
 
 .PHONY: tables
 
-tables: benchmarks/.venv/.tables ## two commands on mixed tables beside LightGBM; KARNET_DATA names the folder
+tables: benchmarks/.venv/.tables ## two commands on mixed tables, compared with LightGBM; KARNET_DATA names the folder
 	$(BENCH) benchmarks/mixed_tables.py --out benchmarks/results/tables.csv
 
 benchmarks/.venv/.tables: benchmarks/.venv/.made

@@ -1,4 +1,4 @@
-"""Every Python and the oldest libraries that are supported: `nox`, or `nox -s oldest`."""
+"""Tests on every supported Python and with the oldest supported libraries: `nox`."""
 
 from __future__ import annotations
 
@@ -10,14 +10,13 @@ nox.options.reuse_venv = "yes"
 nox.options.error_on_missing_interpreters = False
 
 PYTHONS = ("3.11", "3.12", "3.13")
-# The build of torch for processors alone, with one Python only: it is large, and tests without it
-# are skipped.
+# The CPU build of torch, for one Python only because it is large; tests are skipped without it.
 TORCH_CPU = "torch==2.13.0+cpu"
 SINGLE_THREADED = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 
 
 def run_tests(session: nox.Session) -> None:
-    """Run all tests, or those that are named behind ``--``."""
+    """Run all tests, or those that are named after ``--``."""
     session.run("python", "-m", "pytest", "-n", "2", *session.posargs, env=SINGLE_THREADED)
 
 
@@ -39,17 +38,17 @@ def oldest(session: nox.Session) -> None:
 
 @nox.session(python=PYTHONS[0])
 def audit(session: nox.Session) -> None:
-    """Look up what is known against every package that an extra brings; needs a network."""
+    """Look up known vulnerabilities of every package in an extra; needs a network."""
     session.install(".[blocks,dask,files,onnx,paper,plot,table]", "pip-audit")
     frozen = Path(session.create_tmp()) / "frozen.txt"
     frozen.write_text(session.run("pip", "freeze", "--exclude", "karnet", silent=True))
-    # Strict: a package that could not be looked up is a failure, too.
+    # With --strict, a package that cannot be looked up is a failure too.
     session.run("pip-audit", "--strict", "--no-deps", "--disable-pip", "--requirement", frozen)
 
 
 @nox.session(python=PYTHONS[0])
 def core(session: nox.Session) -> None:
-    """Install the wheel with what it needs and nothing else, and learn with it."""
+    """Install the wheel with its core dependencies only, and fit networks."""
     session.install(".")
     session.run("python", "tests/laws/alone.py")
 
@@ -65,7 +64,7 @@ def lint(session: nox.Session) -> None:
 
 @nox.session(python=PYTHONS[0])
 def docs(session: nox.Session) -> None:
-    """Build the site and follow its links."""
+    """Build the site and check its links."""
     session.install("--editable", ".[docs]")
     site = "build/docs"
     session.run("python", "-m", "sphinx", "--fail-on-warning", "--jobs", "2", "docs", site)

@@ -1,6 +1,6 @@
-"""Draw what the paper's network and the one that settles everything itself make of two moons.
+"""Draw the decision regions of KARClassifier and KARClassifierCV on two moons.
 
-Prints the accuracy of both, and of what scikit-learn has to offer, on rows not seen.
+Prints the test accuracy of both and of a classifier of scikit-learn.
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ def contenders() -> dict[str, Any]:
 def main() -> None:
     """Fit, print and draw."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path, default=Path("docs/choosing"), help="folder for moons")
+    parser.add_argument(
+        "--out", type=Path, default=Path("docs/choosing"), help="folder of the figure"
+    )
     out = parser.parse_args().out
     X, y = make_moons(400, noise=0.2, random_state=0)
     new, labels = make_moons(10_000, noise=0.2, random_state=1)

@@ -21,8 +21,6 @@ from contests import (
 )
 from timing import Comparison, Goal
 
-__all__ = ["COMPARISONS"]
-
 
 def _at_least(bound: float) -> Goal:
     return Goal(bound, at_least=True)
@@ -96,7 +94,7 @@ COMPARISONS = [
         "fit-random-refined",
         "fit, random, to be refined: time over H.T @ H",
         Goal(2.1),
-        # Over a tenth of the inputs' range a sigmoid is nearly linear.
+        # On a tenth of the range of inputs a sigmoid is nearly linear.
         partial(fit_beside_gram, hidden="random", activation="sigmoid", shrink=0.1),
         (200_000, 50, 1_000),
         (20_000, 50, 300),

@@ -1,4 +1,4 @@
-"""What is measured beside peers: one function for each kind of comparison."""
+"""Comparisons with other libraries: one function for each kind."""
 
 from __future__ import annotations
 
@@ -26,26 +26,11 @@ import karnet
 from karnet import KARClassifier
 from karnet.paper.baseline import LevenbergMarquardtClassifier
 
-__all__ = [
-    "bare_logit",
-    "fit_beside_gfdl",
-    "fit_beside_gram",
-    "fit_beside_levenberg_marquardt",
-    "fit_beside_perceptron",
-    "fit_iris",
-    "growth",
-    "lstsq_full_rank",
-    "lstsq_low_rank",
-    "lstsq_small",
-    "peak_memory",
-    "predict_beside_products",
-]
-
 Array = NDArray[np.float64]
 N_RIGHT_HAND_SIDES = 26
 # The largest relative difference of two solutions of a well-conditioned problem.
 SAME = 1e-10
-# Bytes that fitting may need beside the input, and 8-byte matrices of h x h on top.
+# Bytes that a fit may need in addition to its input and to some 8-byte matrices of h x h.
 ALLOWANCE, N_SQUARES = 256e6, 3
 # Numbers in a block that stays in a core's own cache.
 READY = 2**16
@@ -54,13 +39,13 @@ READY = 2**16
 def _outcome(
     timings: dict[str, Timing], ours: str, peers: tuple[str, ...], faster: bool, **more: Any
 ) -> Outcome:
-    """Return how many times faster ours is than the best peer or, if not `faster`, slower."""
+    """Return the ratio of the best peer's time to ours or, if not `faster`, its inverse."""
     ratio = timings[ours].median / min(timings[peer].median for peer in peers)
     return Outcome(1.0 / ratio if faster else ratio, tuple(timings.values()), **more)
 
 
 def lstsq_full_rank(m: int, n: int, *, repeats: int) -> Outcome:
-    """Time `lstsq` beside LAPACK's drivers and the pseudoinverse, which does not count."""
+    """Time `lstsq`, LAPACK's drivers, and the pseudoinverse, which does not count for the goal."""
     A = np.random.default_rng(0).standard_normal((m, n))
     B = data.right_hand_sides(A, N_RIGHT_HAND_SIDES)
     timings, results = race(
@@ -80,10 +65,10 @@ def lstsq_full_rank(m: int, n: int, *, repeats: int) -> Outcome:
 
 
 def lstsq_low_rank(m: int, n: int, *, repeats: int) -> Outcome:
-    """Time `lstsq` beside LAPACK's drivers on a matrix of 3/5 of the full rank."""
+    """Time `lstsq` and LAPACK's drivers on a matrix of 3/5 of the full rank."""
     A = data.low_rank(m, n, 3 * n // 5)
     B = data.right_hand_sides(A, N_RIGHT_HAND_SIDES)
-    # SciPy's own cut-off takes rounding for rank; this is NumPy's.
+    # NumPy's cut-off: SciPy's smaller one counts rounding errors as rank.
     cut_off = float(np.finfo(np.float64).eps) * max(m, n)
     timings, results = race(
         [
@@ -104,7 +89,7 @@ def _lapack(A: Array, B: Array, driver: str, cut_off: float | None = None) -> Ca
 
 
 def lstsq_small(m: int, n: int, *, repeats: int) -> Outcome:
-    """Time `lstsq` with one right-hand side beside NumPy's, where overhead is what counts."""
+    """Time `lstsq` and NumPy's function with one right-hand side, where overhead dominates."""
     A = np.random.default_rng(0).standard_normal((m, n))
     b = data.right_hand_sides(A, 1)[:, 0]
     timings, results = race(
@@ -120,7 +105,7 @@ def lstsq_small(m: int, n: int, *, repeats: int) -> Outcome:
 def fit_beside_gram(
     m: int, d: int, h: int, *, repeats: int, shrink: float = 1.0, **parameters: Any
 ) -> Outcome:
-    """Time a fit beside the product ``H.T @ H`` alone, H being there already."""
+    """Time a fit, and the product ``H.T @ H`` alone for a given H."""
     X, y = data.table(m, d)
     X *= shrink
     H = np.random.default_rng(1).standard_normal((m, h))
@@ -196,7 +181,7 @@ def fit_beside_levenberg_marquardt(m: int, d: int, h: int, *, repeats: int) -> O
 
 
 def fit_iris(h: int, *, repeats: int) -> Outcome:
-    """Time a fit so small that overhead is what counts."""
+    """Time a fit so small that overhead dominates."""
     X, y = load_iris(return_X_y=True)
     X = minmax_scale(X)
     timings, _ = race(
@@ -212,7 +197,7 @@ def fit_iris(h: int, *, repeats: int) -> Outcome:
 def predict_beside_products(
     m: int, d: int, h: int, *, repeats: int, activation: str, bare: Callable[[Array, Array], Any]
 ) -> Outcome:
-    """Time `predict` beside the products and the activation alone, all on the same threads."""
+    """Time `predict`, and its products and activation alone, with the same number of threads."""
     X, y = data.table(m, d)
     net = KARClassifier((h,), hidden="random", activation=activation, random_state=0)
     net.fit(X[: 4 * h], y[: 4 * h])
@@ -247,7 +232,7 @@ def predict_beside_products(
 
 
 def _side_by_side(worker: Callable[[], Callable[[int], None]], m: int, rows: int) -> None:
-    """Go through m rows, every thread with a worker of its own and every n-th block."""
+    """Process m rows; each of n threads has its own worker and takes every n-th block."""
     n = threads()
 
     def go(first: int) -> None:
@@ -268,11 +253,11 @@ def bare_logit(x: Array, out: Array) -> None:
 
 
 def peak_memory(m: int, d: int, h: int, *, repeats: int, hidden: str) -> Outcome:
-    """Return the memory above the input while fitting, as a share of what is allowed."""
+    """Return the peak memory of a fit without its input, relative to the allowed memory."""
     script = Path(__file__).with_name("peak.py")
     command = [sys.executable, str(script), hidden, *map(str, (m, d, h))]
-    answer = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    found = json.loads(answer)
+    printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    found = json.loads(printed)
     allowed = ALLOWANCE + N_SQUARES * 8 * h * h
     note = f"{found['bytes'] / 1e6:.0f} of {allowed / 1e6:.0f} MB"
     return Outcome(found["bytes"] / allowed, (Timing("karnet", (found["seconds"],)),), note)

@@ -1,4 +1,4 @@
-"""Data made on the spot, always from the same seed."""
+"""Generated data, always from the same seed."""
 
 from __future__ import annotations
 
@@ -9,16 +9,14 @@ from numpy.typing import NDArray
 from sklearn.datasets import make_classification
 from sklearn.preprocessing import minmax_scale
 
-__all__ = ["classes", "low_rank", "right_hand_sides", "table"]
-
 Array = NDArray[np.float64]
 N_CLASSES = 10
 
 
 def table(m: int, d: int) -> tuple[Array, NDArray[np.intp]]:
-    """Return m rows uniform on [0, 1], of the class with the largest of ten noisy linear scores.
+    """Return m rows uniform on [0, 1]; the class has the largest of ten noisy linear scores.
 
-    They are made block by block: the memory bench must not see more than what is returned.
+    They are generated in blocks, so that peak memory is not above that of the result.
     """
     rng = np.random.default_rng(0)
     scores = rng.standard_normal((d, N_CLASSES))
@@ -31,7 +29,7 @@ def table(m: int, d: int) -> tuple[Array, NDArray[np.intp]]:
 
 
 def classes(m: int, d: int, n_classes: int = N_CLASSES) -> tuple[Array, NDArray[Any]]:
-    """Return a classification problem that is not linear, with inputs in [0, 1]."""
+    """Return a nonlinear classification problem with inputs in [0, 1]."""
     X, y = make_classification(
         m, d, n_informative=d // 2, n_redundant=0, n_classes=n_classes, random_state=0
     )
@@ -39,13 +37,13 @@ def classes(m: int, d: int, n_classes: int = N_CLASSES) -> tuple[Array, NDArray[
 
 
 def right_hand_sides(A: Array, q: int) -> Array:
-    """Return q right-hand sides, half explained by A."""
+    """Return q right-hand sides, half of whose variance is explained by A."""
     rng = np.random.default_rng(1)
     W = rng.standard_normal((A.shape[1], q)) / np.sqrt(A.shape[1])
     return np.asarray(A @ W + rng.standard_normal((len(A), q)))
 
 
 def low_rank(m: int, n: int, rank: int) -> Array:
-    """Return a matrix of a rank below its number of columns."""
+    """Return a matrix of the given rank."""
     rng = np.random.default_rng(0)
     return np.asarray(rng.standard_normal((m, rank)) @ rng.standard_normal((rank, n)))

@@ -1,4 +1,4 @@
-"""The machine and the versions that numbers were measured with."""
+"""Descriptions of the machine and of the versions of libraries."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import os
 import platform
 from importlib import metadata
 from pathlib import Path
-
-__all__ = ["describe_machine", "describe_versions"]
 
 PACKAGES = (
     "karnet",
@@ -23,13 +21,13 @@ PACKAGES = (
 
 
 def describe_machine(threads: int) -> str:
-    """Return processor, cores and threads in words."""
+    """Return the processor and the numbers of cores and threads as text."""
     of_blas = "1 thread" if threads == 1 else f"{threads} threads"
     return f"{_processor()}, {os.cpu_count()} cores, {of_blas}, {platform.system()}"
 
 
 def describe_versions() -> str:
-    """Return the versions of Python and of all packages of the comparison that are there."""
+    """Return the versions of Python and of all installed packages of the comparison."""
     found = [f"Python {platform.python_version()}"]
     for package in PACKAGES:
         try:

@@ -1,4 +1,4 @@
-"""Print how far fitting a network raises the memory of a fresh process above its input."""
+"""Print the peak memory of a fit in a new process, without its input."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from karnet import KARClassifier
 
 
 def main(hidden: str, m: int, d: int, h: int) -> None:
-    """Fit one network and print the bytes and seconds it took as JSON."""
+    """Fit one network and print its memory and time as JSON."""
     X, y = data.table(m, d)
     net = KARClassifier((h,), hidden=hidden, random_state=0)
     before, start = highest(), perf_counter()
@@ -22,7 +22,7 @@ def main(hidden: str, m: int, d: int, h: int) -> None:
 
 
 def highest() -> int:
-    """Return the most memory this process has had so far, in bytes."""
+    """Return the peak memory of this process so far, in bytes."""
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 

@@ -1,4 +1,4 @@
-"""Outcomes as tables to read, as CSV files and as a plot."""
+"""Tables, CSV files and a plot of the outcomes."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
+from text_table import aligned_table
 from timing import Goal, Timing
 from training import Row
-
-__all__ = ["Line", "goals_table", "timings_table", "training_table", "write"]
 
 MET, MISSED, OURS, THEIRS = "#2a7f62", "#c0504d", "#2a7f62", "#777777"
 TIMES = ("calls", "median_s", "min_s", "quartile1_s", "quartile3_s")
@@ -20,7 +19,7 @@ TIMES = ("calls", "median_s", "min_s", "quartile1_s", "quartile3_s")
 
 @dataclass(frozen=True)
 class Line:
-    """A comparison in the table: its outcome or, if there is none, why."""
+    """A comparison in the table, with its outcome or the reason why there is none."""
 
     name: str
     title: str
@@ -34,7 +33,7 @@ class Line:
 
     @property
     def verdict(self) -> str:
-        """Whether the goal is met and, if it is missed, by how much."""
+        """Whether the goal is met, and the share of the goal if it is missed."""
         if self.value is None:
             return "not measured"
         if not self.holds:
@@ -46,7 +45,7 @@ class Line:
 def goals_table(lines: Sequence[Line]) -> str:
     """Return the comparisons with a goal as a table in Markdown."""
     head = ("name", "compared", "sizes", "value", "goal", "verdict", "note")
-    return _table(
+    return aligned_table(
         head,
         [
             (
@@ -65,7 +64,7 @@ def goals_table(lines: Sequence[Line]) -> str:
 
 def timings_table(lines: Sequence[Line]) -> str:
     """Return the times of all contestants as a table in Markdown."""
-    return _table(
+    return aligned_table(
         ("name", "contestant", *TIMES),
         [
             (line.name, timing.name, *map(str, _times(timing)))
@@ -76,9 +75,9 @@ def timings_table(lines: Sequence[Line]) -> str:
 
 
 def training_table(rows: Sequence[Row]) -> str:
-    """Return the classifiers side by side as a table in Markdown."""
+    """Return the comparison of classifiers as a table in Markdown."""
     head = ("classifier", "fit, s", "predict, s", "test accuracy")
-    return _table(
+    return aligned_table(
         head,
         [
             (row.name, _spread(row.fit), _spread(row.predict), f"{row.accuracy:.3f}")
@@ -96,19 +95,8 @@ def _spread(timing: Timing | None) -> str:
     return f"{timing.median:.3g} ({low:.3g} to {high:.3g})"
 
 
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    rows = [head, *rows]
-    widths = [max(len(row[k]) for row in rows) for k in range(len(head))]
-    lines = [
-        "| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |"
-        for row in rows
-    ]
-    lines.insert(1, "|" + "|".join("-" * (width + 2) for width in widths) + "|")
-    return "\n".join(lines)
-
-
 def write(folder: Path, lines: Sequence[Line], rows: Sequence[Row], machine: str) -> None:
-    """Write goals.csv, timings.csv, training.csv and the plot, as SVG and as PNG."""
+    """Write goals.csv, timings.csv, training.csv, and the plot as SVG and PNG."""
     folder.mkdir(parents=True, exist_ok=True)
     here = (machine, lines[0].versions)
     _write_csv(
@@ -169,12 +157,12 @@ def _plot(folder: Path, lines: Sequence[Line], rows: Sequence[Row], machine: str
 
 
 def _plot_goals(axes: Any, lines: Sequence[Line]) -> None:
-    """Draw how many times over each goal is met, on a logarithmic axis."""
+    """Draw the factor by which each goal is met, on a logarithmic axis."""
     for k, line in enumerate(reversed(lines)):
         assert line.value is not None
         margin = min(max(line.goal.margin(line.value), 0.02), 50.0)
         axes.barh(k, margin - 1.0, left=1.0, color=MET if line.verdict == "met" else MISSED)
-        # Beside the bar, on the side of 1 that it leaves free.
+        # The label is on the side of 1 without the bar.
         side, gap = ("right", -4) if margin >= 1.0 else ("left", 4)
         _annotate(axes, f"{line.value:.3g} ({line.goal})", (1.0, k), gap, side)
     axes.set_yticks(range(len(lines)), [line.name for line in reversed(lines)])
@@ -187,7 +175,7 @@ def _plot_goals(axes: Any, lines: Sequence[Line]) -> None:
 
 
 def _plot_training(axes: Any, rows: Sequence[Row]) -> None:
-    """Draw the time to fit, test accuracy beside it, on a logarithmic axis."""
+    """Draw the time to fit on a logarithmic axis, with the test accuracy as label."""
     for k, row in enumerate(reversed(rows)):
         assert row.fit is not None
         axes.barh(k, row.fit.median, color=OURS if row.name.startswith("karnet") else THEIRS)

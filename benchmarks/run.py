@@ -1,4 +1,4 @@
-"""Compare karnet with its peers: every comparison in a process of its own, one after the other."""
+"""Compare the speed of karnet with other libraries, each comparison in a separate process."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from typing import Any
 HERE = Path(__file__).parent
 PYTHON_312 = HERE / ".venv312" / "bin" / "python"
 TRAINING = "training"
-# What BLAS and OpenMP read when they are loaded.
+# Environment variables that BLAS and OpenMP read when they are loaded.
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run what the command line asks for."""
+    """Run the command line."""
     options = _parser().parse_args(arguments)
-    # Libraries read it when they are loaded, in this process or in one that it starts.
+    # Libraries read these variables when they are loaded, here or in a worker.
     os.environ |= dict.fromkeys(THREAD_VARIABLES, str(options.threads))
     if options.worker:
         _work(options.worker, options.scale, options.threads)
@@ -38,7 +38,7 @@ def _parser() -> argparse.ArgumentParser:
         "--only",
         nargs="+",
         metavar="NAME",
-        help=f"run these comparisons alone and write no files; '{TRAINING}' is the table of peers",
+        help=f"run only these and write no files; '{TRAINING}' is the table of classifiers",
     )
     parser.add_argument("--list", action="store_true", help="list the comparisons")
     parser.add_argument("--threads", type=int, default=2, help="threads of BLAS and OpenMP")
@@ -49,7 +49,7 @@ def _parser() -> argparse.ArgumentParser:
         action="store_const",
         const="quick",
         default="full",
-        help="smaller sizes, fewer repeats",
+        help="use smaller sizes and fewer repeats",
     )
     parser.add_argument(
         "--tiny", dest="scale", action="store_const", const="tiny", help=argparse.SUPPRESS
@@ -69,18 +69,18 @@ def _drive(options: argparse.Namespace) -> None:
         return
     unknown = set(options.only or ()) - {*names, TRAINING}
     if unknown:
-        sys.exit(f"There is no comparison {', '.join(sorted(unknown))}: --list names all.")
+        sys.exit(f"There is no comparison {', '.join(sorted(unknown))}: see --list.")
     wanted = options.only or [*names, TRAINING]
     lines = [
-        _line(comparison, _answer(comparison.name, options, comparison.python312), options.scale)
+        _line(comparison, _measured(comparison.name, options, comparison.python312), options.scale)
         for comparison in COMPARISONS
         if comparison.name in wanted
     ]
-    rows = _rows(_answer(TRAINING, options)) if TRAINING in wanted else []
+    rows = _rows(_measured(TRAINING, options)) if TRAINING in wanted else []
     machine = describe_machine(options.threads)
     print(f"\n{machine}\n{describe_versions()}")
     if options.scale != "full":
-        print(f"Sizes are {options.scale}: smaller than those that the goals are set for.")
+        print(f"Sizes are {options.scale}: the goals refer to larger sizes.")
     if lines:
         print(f"\n{goals_table(lines)}")
     if lines and options.only:
@@ -92,8 +92,8 @@ def _drive(options: argparse.Namespace) -> None:
         write(options.out or HERE / name, lines, rows, machine)
 
 
-def _answer(name: str, options: argparse.Namespace, python312: bool = False) -> dict[str, Any]:
-    """Return what a worker says or, under "reason", why it says nothing."""
+def _measured(name: str, options: argparse.Namespace, python312: bool = False) -> dict[str, Any]:
+    """Return the result of a worker or, under "reason", why there is none."""
     if python312 and not PYTHON_312.exists():
         return {"reason": "not installed: needs Python 3.12"}
     python = PYTHON_312 if python312 else sys.executable
@@ -109,48 +109,48 @@ def _answer(name: str, options: argparse.Namespace, python312: bool = False) -> 
     return {"reason": (done.stderr.strip().splitlines() or ["killed"])[-1]}
 
 
-def _line(comparison: Any, answer: dict[str, Any], scale: str) -> Any:
+def _line(comparison: Any, result: dict[str, Any], scale: str) -> Any:
     from machine import describe_versions
     from report import Line
     from timing import Timing
 
     sizes = " x ".join(map(str, comparison.sizes(scale)))
     described = (comparison.name, comparison.title, sizes, comparison.goal)
-    if "reason" in answer:
-        return Line(*described, describe_versions(), note=answer["reason"])
-    timings = tuple(Timing(**timing) for timing in answer["timings"])
-    found = {key: answer[key] for key in ("value", "holds", "note")}
-    return Line(*described, answer["versions"], timings=timings, **found)
+    if "reason" in result:
+        return Line(*described, describe_versions(), note=result["reason"])
+    timings = tuple(Timing(**timing) for timing in result["timings"])
+    found = {key: result[key] for key in ("value", "holds", "note")}
+    return Line(*described, result["versions"], timings=timings, **found)
 
 
-def _rows(answer: dict[str, Any]) -> list[Any]:
+def _rows(result: dict[str, Any]) -> list[Any]:
     from timing import Timing
     from training import Row
 
-    if "reason" in answer:
-        return [Row(TRAINING, reason=answer["reason"])]
+    if "reason" in result:
+        return [Row(TRAINING, reason=result["reason"])]
     timed = [
         row | {key: Timing(**row[key]) for key in ("fit", "predict") if row[key]}
-        for row in answer["rows"]
+        for row in result["rows"]
     ]
     return [Row(**row) for row in timed]
 
 
 def _work(name: str, scale: str, threads: int) -> None:
-    """Make one comparison in this process and print its outcome as one line of JSON."""
+    """Run one comparison in this process and print its outcome as one line of JSON."""
     from comparisons import COMPARISONS
     from machine import describe_versions
     from threadpoolctl import threadpool_limits
     from training import side_by_side
 
-    warnings.simplefilter("ignore")  # of convergence, mostly: peers are run with their defaults
+    warnings.simplefilter("ignore")  # mostly about convergence: peers run with their defaults
     with threadpool_limits(threads):
         if name == TRAINING:
-            answer = {"rows": [asdict(row) for row in side_by_side(scale)]}
+            result = {"rows": [asdict(row) for row in side_by_side(scale)]}
         else:
             comparison = next(each for each in COMPARISONS if each.name == name)
-            answer = asdict(comparison.run(scale))
-    print(json.dumps(answer | {"versions": describe_versions()}))
+            result = asdict(comparison.run(scale))
+    print(json.dumps(result | {"versions": describe_versions()}))
 
 
 if __name__ == "__main__":

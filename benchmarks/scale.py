@@ -1,4 +1,4 @@
-"""Measure what large tables take: every contender in a process of its own, one after the other."""
+"""Measure time and memory of fits to large tables, each in a separate process."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from machine import describe_machine, describe_versions
 from peak import highest
 
 HERE = Path(__file__).parent
-# What BLAS reads when it is loaded.
+# Environment variables that BLAS reads when it is loaded.
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 # Rows, features and hidden units.
 SIZES = {"full": (20_000_000, 50, 500), "tiny": (20_000, 10, 20)}
-# Rows in memory are compared by the second: so many tell, and fit beside other things.
+# Largest number of rows in memory: enough to measure rows per second.
 MOST_IN_MEMORY = 4_000_000
 TARGETS = {"classifier": "class", "regressor": "number"}
 
 
 @dataclass(frozen=True)
 class Line:
-    """One measurement; `goal` in words where there is one."""
+    """One measurement, and its goal as text if there is one."""
 
     measurement: str
     contender: str
@@ -44,7 +44,7 @@ class Line:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run what the command line asks for."""
+    """Run the command line."""
     options = _parser().parse_args(arguments)
     os.environ |= dict.fromkeys(THREAD_VARIABLES, str(options.threads))
     if options.worker:
@@ -66,7 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*", help=f"of {', '.join(MEASUREMENTS)}; all if none")
+    parser.add_argument("names", nargs="*", help=f"any of {', '.join(MEASUREMENTS)}; default: all")
     parser.add_argument("--rows", type=int, help="another number of rows")
     parser.add_argument("--threads", type=int, default=2, help="threads of BLAS")
     parser.add_argument("--out", type=Path, help="folder for the results")
@@ -89,17 +89,17 @@ def _write(folder: Path, lines: list[Line], machine: str) -> None:
 
 
 def parquet(sizes: tuple[int, ...]) -> list[Line]:
-    """Fit random networks from a Parquet file of one row group, and from its rows in memory."""
+    """Fit random networks from a Parquet file with one row group, and from its rows in memory."""
     n_rows, d, h = sizes
     lines = []
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "rows.parquet"
-        # Elsewhere, for a process counts what the one that started it held at most as its own.
-        print(f"{_answer('make', path, n_rows, d)['size'] / 1e9:.2f} GB on disk", file=sys.stderr)
+        # In another process, because a child inherits the peak memory of its parent.
+        print(f"{_result('make', path, n_rows, d)['size'] / 1e9:.2f} GB on disk", file=sys.stderr)
         for net in TARGETS:
-            # What else the machine does changes; in memory before and after, it shows.
+            # Fits in memory before and after show changes of the load of the machine.
             order = ("memory", "parquet", "memory")
-            found = [_answer("fit", net, kind, path, h, MOST_IN_MEMORY) for kind in order]
+            found = [_result("fit", net, kind, path, h, MOST_IN_MEMORY) for kind in order]
             lines += _compared(net, " x ".join(map(str, sizes)), *found)
     return lines
 
@@ -119,20 +119,20 @@ def _make_parquet(path: str, rows: str, features: str) -> dict[str, Any]:
     return {"size": Path(path).stat().st_size}
 
 
-def _answer(*arguments: Any) -> dict[str, Any]:
+def _result(*arguments: Any) -> dict[str, Any]:
     threads = os.environ[THREAD_VARIABLES[0]]
     worker = ["--threads", threads, "--worker", *map(str, arguments)]
     busy, start = os.getloadavg()[0], perf_counter()
     print(*arguments[:3], "...", end=" ", file=sys.stderr, flush=True)
     done = subprocess.run([sys.executable, __file__, *worker], capture_output=True, text=True)
     if done.returncode:
-        sys.exit(f"it ended with {done.returncode}.\n{done.stderr}")
+        sys.exit(f"the worker ended with exit code {done.returncode}.\n{done.stderr}")
     print(f"{perf_counter() - start:.0f} s, load before {busy:.1f}", file=sys.stderr)
     return dict(json.loads(done.stdout.splitlines()[-1]))
 
 
 def _fit(net: str, kind: str, path: str, h: str, most: str) -> dict[str, Any]:
-    """Fit one network in this process, and return seconds, peak memory, and what was learned."""
+    """Fit one network in this process; return time, peak memory and a digest of the weights."""
     from pyarrow import parquet as pq
 
     from karnet import KARClassifier, KARRegressor
@@ -153,12 +153,12 @@ def _fit(net: str, kind: str, path: str, h: str, most: str) -> dict[str, Any]:
         "seconds": seconds,
         "cpu": after.user + after.system - cpu.user - cpu.system,
         "peak": highest(),
-        "learned": hashlib.sha256(network.coefs_[-1].tobytes()).hexdigest(),
+        "digest": hashlib.sha256(network.coefs_[-1].tobytes()).hexdigest(),
     }
 
 
 def _in_memory(blocks: Any, n_rows: int) -> tuple[Any, Any]:
-    """Return the first rows; memory never holds them twice."""
+    """Return the first rows without a second copy in memory."""
     first, labels, _ = next(iter(blocks))
     X, y = np.empty((n_rows, first.shape[1]), first.dtype), np.empty(n_rows, labels.dtype)
     start = 0
@@ -175,10 +175,10 @@ def _compared(net: str, sizes: str, *found: dict[str, Any]) -> list[Line]:
     before, parquet, _ = found
     note = f"in memory {before['rows']} rows"
     if before["rows"] == parquet["rows"]:
-        same = before["learned"] == parquet["learned"]
+        same = before["digest"] == parquet["digest"]
         note = "the network of the rows in memory, bit for bit" if same else "other network"
     per_second, per_cpu = (
-        [answer["rows"] / answer[unit] for answer in found] for unit in ("seconds", "cpu")
+        [result["rows"] / result[unit] for result in found] for unit in ("seconds", "cpu")
     )
     values = {
         "rows/s in memory, before": per_second[0],
@@ -195,7 +195,7 @@ def _compared(net: str, sizes: str, *found: dict[str, Any]) -> list[Line]:
     ]
 
 
-# What can be measured, by name.
+# Measurements by name.
 MEASUREMENTS: dict[str, Callable[[tuple[int, ...]], list[Line]]] = {"parquet": parquet}
 
 

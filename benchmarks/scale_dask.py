@@ -1,7 +1,8 @@
-"""One process with two threads, two Dask workers with one thread each, and one: times of a fit.
+"""Times of a fit in one process with two threads, and on one or two Dask workers.
 
-The rows lie in files, one per block. Workers hold them in memory before the clock starts
-(`persist`), and once more read them anew for every pass. All learn the same network.
+Each worker has one thread. The rows are in files, one per block. Workers load them into memory
+before the clock starts (`persist`); in another measurement they read them again in every pass. All
+fits give the same network.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-# BLAS reads it when it is loaded, in this process and in those of the workers.
+# Threads of BLAS, which reads the variables when it is loaded, here and in the workers.
 THREADS = 2
 os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(THREADS))
 # Workers keep freed memory for the next chunk, as docs/dask.md advises.
@@ -36,11 +37,11 @@ FROM_FILES = "2 workers, rows read from files in every pass"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Time the fits, and print the ratios that matter."""
+    """Time the fits, and print ratios of the times."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, default=2_000_000)
-    parser.add_argument("--blocks", type=int, default=20, help="files, and blocks of the arrays")
-    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--rows", type=int, default=2_000_000, help="number of rows")
+    parser.add_argument("--blocks", type=int, default=20, help="number of files and blocks")
+    parser.add_argument("--repeats", type=int, default=3, help="number of timed fits")
     options = parser.parse_args(arguments)
     with TemporaryDirectory() as folder, ExitStack() as stack:
         paths = write(Path(folder), options.rows, options.blocks)
@@ -49,10 +50,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         kept = {client: held(client, paths) for client in (two, one)}
         contestants = [
             Contestant(IN_MEMORY, lambda: network().fit(*rows)),
-            Contestant(TWO, lambda: learned(two, *kept[two])),
-            Contestant(ONE, lambda: learned(one, *kept[one])),
+            Contestant(TWO, lambda: fitted(two, *kept[two])),
+            Contestant(ONE, lambda: fitted(one, *kept[one])),
             Contestant(
-                FROM_FILES, lambda: learned(two, *lazy([delayed(read)(path) for path in paths]))
+                FROM_FILES, lambda: fitted(two, *lazy([delayed(read)(path) for path in paths]))
             ),
         ]
         timings, networks = race(contestants, options.repeats)
@@ -68,7 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def ratio(timings: dict[str, Timing], above: str, below: str, goal: str) -> None:
-    """Print the ratio of two medians, and the least and the largest of a round."""
+    """Print the ratio of two medians, and the smallest and largest ratio of a round."""
     pairs = zip(timings[above].seconds, timings[below].seconds, strict=True)
     each = sorted(a / b for a, b in pairs)
     median = timings[above].median / timings[below].median
@@ -76,30 +77,30 @@ def ratio(timings: dict[str, Timing], above: str, below: str, goal: str) -> None
 
 
 def write(folder: Path, n_rows: int, n_blocks: int) -> list[Path]:
-    """Write rows, inputs and the target as a last column, in so many files."""
+    """Write the rows into `n_blocks` files."""
     paths = []
-    for k, height in enumerate(heights(n_rows, n_blocks)):
+    for k, length in enumerate(block_lengths(n_rows, n_blocks)):
         rng = np.random.default_rng(k)
-        X = rng.standard_normal((height, D))
-        y = np.sin(X[:, 0]) + X[:, 1] * X[:, 2] + 0.1 * rng.standard_normal(height)
+        X = rng.standard_normal((length, D))
+        y = np.sin(X[:, 0]) + X[:, 1] * X[:, 2] + 0.1 * rng.standard_normal(length)
         paths.append(folder / f"{k}.npz")
         np.savez(paths[-1], X=X, y=y)
     return paths
 
 
-def heights(n_rows: int, n_blocks: int) -> list[int]:
-    """Return the heights of blocks that differ by at most one row."""
+def block_lengths(n_rows: int, n_blocks: int) -> list[int]:
+    """Return block lengths that differ by at most one row."""
     return [len(part) for part in np.array_split(np.arange(n_rows), n_blocks)]
 
 
 def read(path: Path) -> tuple[Any, Any]:
-    """Return inputs and targets of one file."""
+    """Return the inputs and targets in one file."""
     with np.load(path) as table:
         return table["X"], table["y"]
 
 
 def lazy(tables: list[Any]) -> tuple[da.Array, da.Array]:
-    """Return the rows of all tables as Dask arrays of unknown height."""
+    """Return the rows of all tables as Dask arrays with unknown numbers of rows."""
     pairs = [delayed(table, nout=2) for table in tables]
     X = [da.from_delayed(pair[0], (np.nan, D), meta=np.empty((0, D))) for pair in pairs]
     y = [da.from_delayed(pair[1], (np.nan,), meta=np.empty(0)) for pair in pairs]
@@ -108,13 +109,15 @@ def lazy(tables: list[Any]) -> tuple[da.Array, da.Array]:
 
 def workers(n: int) -> Client:
     """Return a client of a cluster of n processes with one thread each."""
-    with config.set({"distributed.nanny.pre-spawn-environ": KEPT_MEMORY}):
+    with config.set(
+        {f"distributed.nanny.pre-spawn-environ.{name}": n for name, n in KEPT_MEMORY.items()}
+    ):
         cluster = LocalCluster(n_workers=n, threads_per_worker=1, dashboard_address=":0")
     return Client(cluster, set_as_default=False)
 
 
 def held(client: Client, paths: list[Path]) -> tuple[da.Array, da.Array]:
-    """Return the rows of all files, held by the workers in turn, their heights known."""
+    """Return the rows of all files as Dask arrays in the memory of the workers."""
     places = cycle(client.scheduler_info()["workers"])
     tables = [client.submit(read, path, workers=next(places)) for path in paths]
     with client.as_current():
@@ -123,12 +126,12 @@ def held(client: Client, paths: list[Path]) -> tuple[da.Array, da.Array]:
 
 
 def network() -> KARRegressor:
-    """Return what is learned."""
+    """Return the network to fit."""
     return KARRegressor((WIDTH,), hidden="random", activation="tanh", random_state=0)
 
 
-def learned(client: Client, X: da.Array, y: da.Array) -> KARRegressor:
-    """Return the network learned by the workers of a client."""
+def fitted(client: Client, X: da.Array, y: da.Array) -> KARRegressor:
+    """Return the network fitted on the workers of a client."""
     with client.as_current():
         return network().fit(X, y)
 

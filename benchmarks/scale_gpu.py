@@ -1,12 +1,12 @@
-"""A GPU against its own matrix product: ``python benchmarks/scale_gpu.py [--quick] [--csv FILE]``.
+"""Fits on a GPU compared with matrix products: ``python benchmarks/scale_gpu.py``.
 
-A random network of 10^6 x 100 inputs, 1000 units and 10 classes, in float64: learned from data on
-the card, from data in host memory, and, with more rows than fit there, from a generator. Beside it
-in the same run: ``H.T @ H`` and ``torch.linalg.lstsq`` on the ready hidden matrix H, and the copy
-of the data to the card.
+A random network with 10^6 x 100 inputs, 1000 units and 10 classes is fitted in float64 to data on
+the GPU, to data in host memory and, with more rows than fit there, to data from a generator. The
+same run times ``H.T @ H`` and ``torch.linalg.lstsq`` on the computed hidden matrix H, and the copy
+of the data to the GPU.
 
-``--only cv`` is for the estimator that settles everything itself: 10^6 x 20 inputs from host memory
-and 3 classes, learned with and without the card, and what distances take there.
+``--only cv`` times the estimator that selects all hyper-parameters, with 10^6 x 20 inputs in host
+memory and 3 classes, with and without the GPU, and the computation of distances on the GPU.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ import torch
 
 import karnet
 from karnet import KARClassifier, KARClassifierCV
+from karnet._arrays import namespace as arrays
 from karnet._arrays.devices import SETTINGS
 from karnet._arrays.linalg import distances
 from karnet.blocks import Blocks
@@ -35,7 +36,7 @@ Q, H, D = 10, 1000, 100
 
 
 def timed(function, repeats=5):
-    """Return the median time of a call, the device waited for; one call before is not counted."""
+    """Return the median time of a synchronised call, after one call to warm up."""
     times = []
     for _ in range(repeats + 1):
         torch.cuda.synchronize()
@@ -47,7 +48,7 @@ def timed(function, repeats=5):
 
 
 def net(activation, **options):
-    """Return the network that is learned."""
+    """Return the network to fit."""
     return KARClassifier(
         (H,),
         activation=activation,
@@ -59,20 +60,20 @@ def net(activation, **options):
 
 
 def table(m, seed=0):
-    """Return inputs and classes of m rows on the card."""
+    """Return inputs and classes of m rows on the GPU."""
     torch.manual_seed(seed)
     X = torch.randn(m, D, dtype=torch.float64, device="cuda")
     return X, torch.argmax(X[:, :Q] + 0.1 * torch.randn(m, Q, device="cuda"), dim=1)
 
 
 def on_the_card(m, activation):
-    """Yield what a fit of data on the card takes, beside products of the ready matrix."""
+    """Yield the time of a fit to data on the GPU, and of products of the hidden matrix."""
     X, y = table(m)
     with sklearn.config_context(array_api_dispatch=True):
-        learned = net(activation).fit(X, y)
+        fitted = net(activation).fit(X, y)
         fit = timed(lambda: net(activation).fit(X, y))
-        predict = timed(lambda: learned.predict(X))
-    hidden = learned.activations_[0](X @ learned.coefs_[0] + learned.intercepts_[0])
+        predict = timed(lambda: fitted.predict(X))
+    hidden = fitted.activations_[0](X @ fitted.coefs_[0] + fitted.intercepts_[0])
     E = torch.nn.functional.one_hot(y, Q).double()
     product = timed(lambda: hidden.T @ hidden)
     lstsq = timed(lambda: torch.linalg.lstsq(hidden, E), 2)
@@ -82,11 +83,11 @@ def on_the_card(m, activation):
     yield f"{activation}: fit / H.T @ H", fit / product, "<= 1.5"
     yield f"{activation}: torch.linalg.lstsq / fit", lstsq / fit, ">= 4"
     yield f"{activation}: predict on the card", predict, None
-    print(learned.layers_[-1])
+    print(fitted.layers_[-1])
 
 
 def from_the_host(m, activation):
-    """Yield what a fit of data in host memory takes, beside the copy and the fit on the card."""
+    """Yield the times of a fit to data in host memory, of the copy and of the fit on the GPU."""
     X, y = table(m)
     with sklearn.config_context(array_api_dispatch=True):
         compute = timed(lambda: net(activation).fit(X, y))
@@ -99,13 +100,13 @@ def from_the_host(m, activation):
     yield f"{activation}: fit / max(copy, fit on the card)", fit / max(copy, compute), "<= 1.5"
 
 
-def stream(m, d, height=2**19):
-    """Return m rows of d inputs from a generator, float32, as blocks."""
+def stream(m, d, block_length=2**19):
+    """Return blocks of m rows of d inputs in float32 from a generator."""
 
     def read():
-        for start in range(0, m, height):
+        for start in range(0, m, block_length):
             rng = np.random.default_rng(start)
-            n = min(height, m - start)
+            n = min(block_length, m - start)
             X = rng.random((n, d), dtype=np.float32)
             y = (X[:, 0] * Q).astype(np.int8)
             X -= 0.5
@@ -119,7 +120,7 @@ def streamed(m, d, activation):
     """Yield rows per second and memory of a fit from a generator."""
     torch.cuda.reset_peak_memory_stats()
     start = time.perf_counter()
-    learned = net(activation, device="cuda").fit_blocks(stream(m, d))
+    fitted = net(activation, device="cuda").fit_blocks(stream(m, d))
     took = time.perf_counter() - start
     rows = sum(len(X) for X, *_ in stream(min(m, 2**22), d))
     start = time.perf_counter()
@@ -129,30 +130,30 @@ def streamed(m, d, activation):
     yield f"streamed {m:.0e} x {d}: rows per second", m / took, None
     yield f"streamed {m:.0e} x {d}: seconds to generate the rows once", generate, None
     yield f"streamed {m:.0e} x {d}: GB on the card", torch.cuda.max_memory_allocated() / 1e9, None
-    print(learned.layers_[-1])
+    print(fitted.layers_[-1])
 
 
-def settled(m, d=20):
-    """Yield what the estimator that settles everything takes with and without the card."""
+def cv_estimator(m, d=20):
+    """Yield times of the estimator that selects all hyper-parameters, with and without the GPU."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((m, d))
     signal = np.sin(2.0 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.3 * rng.standard_normal(m)
     y = np.digitize(signal, [-0.5, 0.5])
     KARClassifierCV(width=100, random_state=0, device="cuda").fit(X[:2000], y[:2000])
-    took, answers = {}, {}
+    took, decisions = {}, {}
     for device in ("cuda", None):
         start = time.perf_counter()
-        learned = KARClassifierCV(random_state=0, device=device).fit(X, y)
+        fitted = KARClassifierCV(random_state=0, device=device).fit(X, y)
         took[device] = time.perf_counter() - start
         start = time.perf_counter()
-        answers[device] = learned.decision_function(X)
+        decisions[device] = fitted.decision_function(X)
         predict = time.perf_counter() - start
         name = device or f"NumPy, {os.cpu_count()} cores"
         yield f"cv {m:.0e} x {d}, {name}: fit", took[device], None
         yield f"cv {m:.0e} x {d}, {name}: decision function", predict, None
-        yield f"cv {m:.0e} x {d}, {name}: accuracy of rows left out", learned.best_score_, None
-        print([(each.shape, each.alpha_) for each in learned.estimators_])
-    here, there = answers[None], answers["cuda"]
+        yield f"cv {m:.0e} x {d}, {name}: accuracy of rows left out", fitted.best_score_, None
+        print([(each.shape, each.alpha_) for each in fitted.estimators_])
+    here, there = decisions[None], decisions["cuda"]
     same = np.mean(here.argmax(axis=1) == there.argmax(axis=1))
     yield f"cv {m:.0e} x {d}: fit, NumPy / cuda", took[None] / took["cuda"], None
     yield f"cv {m:.0e} x {d}: GB on the card", torch.cuda.max_memory_allocated() / 1e9, None
@@ -161,7 +162,7 @@ def settled(m, d=20):
 
 
 def apart(d, m=2**16, h=1500):
-    """Yield what distances of d columns take on the card, as torch sums them and by columns."""
+    """Yield times of distances between rows of d columns, by torch.cdist and by columns."""
     X, Z = (torch.randn(n, d, dtype=torch.float64, device="cuda") for n in (m, h))
     for p in (1, 2):
         for name, few in (("torch.cdist", 0), ("by columns", d)):
@@ -170,13 +171,32 @@ def apart(d, m=2**16, h=1500):
             yield f"distances {m} x {h}, {d} columns, p={p}: {name}", took, None
 
 
+def log_odds(m):
+    """Yield the time of the logit activation, and of a fit with it, as one kernel and as six."""
+    X, y = table(m)
+    H_in = X @ torch.randn(D, H, dtype=torch.float64, device="cuda")
+    product = timed(lambda: H_in.T @ H_in)
+    for name, kernel in (("one kernel", arrays.log_odds_kernel), ("six", lambda _: None)):
+        with (
+            patch.object(arrays, "log_odds_kernel", kernel),
+            sklearn.config_context(array_api_dispatch=True),
+        ):
+            activation = timed(lambda: arrays.log_odds(H_in, 1e-300))
+            fit = timed(lambda: net("logit").fit(X, y))
+        yield f"logit, {name}: activation / H.T @ H", activation / product, None
+        yield f"logit, {name}: fit / H.T @ H", fit / product, None
+
+
 def main():
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="a tenth of the rows")
+    parser.add_argument("--quick", action="store_true", help="use a tenth of the rows")
     parser.add_argument("--csv", help="write the table to this file")
     parser.add_argument(
-        "--only", nargs="*", default=["card", "host", "stream"], help="card, host, stream or cv"
+        "--only",
+        nargs="*",
+        default=["card", "host", "stream"],
+        help="card, host, stream, cv or log-odds",
     )
     parser.add_argument("--stream-rows", type=float, default=1e8)
     arguments = parser.parse_args()
@@ -185,7 +205,8 @@ def main():
     parts = {
         "card": lambda: (r for f in ("logit", "tanh", "relu") for r in on_the_card(m, f)),
         "host": lambda: (r for f in ("logit", "relu") for r in from_the_host(m, f)),
-        "cv": lambda: (r for f in (settled(m), apart(20), apart(64), apart(256)) for r in f),
+        "cv": lambda: (r for f in (cv_estimator(m), apart(20), apart(64), apart(256)) for r in f),
+        "log-odds": lambda: log_odds(m),
         "stream": lambda: streamed(int(arguments.stream_rows), 50, "tanh"),
     }
     for name in arguments.only:

@@ -1,11 +1,11 @@
-"""What a fit costs at any size, beside what was measured: ``python benchmarks/scale_model.py``.
+"""A model of the time of a fit, compared with measurements: ``python benchmarks/scale_model.py``.
 
-A random network of d inputs, h units and q outputs is learned from m rows in two passes. That takes
+A random network of d inputs, h units and q outputs is fitted to m rows in two passes. That takes
 ``m h^2`` multiplications for the products A'A (one half of a symmetric matrix), ``m d h`` in each
 pass for the hidden layer and ``3 m h q`` for the right-hand sides, all at the speed of the bare
-product ``H.T @ H``; and some time per hidden value and pass for activations and copies. Speed and
-time are taken from one measurement of each machine, and the others are predicted. Measurements are
-those in benchmarks/results.
+product ``H.T @ H``, and some time per hidden value and pass for activations and copies. The speed
+and that time are taken from one measurement of each machine, and the other measurements, all in
+benchmarks/results, are predicted.
 """
 
 from __future__ import annotations
@@ -33,23 +33,23 @@ class Machine:
 
     @classmethod
     def measured(cls, name: str, product: float, fit: float, m: int, d: int, h: int) -> Machine:
-        """Return the machine of which a product and a fit were timed at one size."""
+        """Return the machine on which a product and a fit were timed at one size."""
         rate = m * h * h / product
         rest = fit - multiplications(m, d, h) / rate
         return cls(name, rate, max(rest, 0.0) / (2 * m * h))
 
     def seconds(self, m: float, d: int, h: int, q: int = Q) -> float:
-        """Return what a fit should take, rows at hand."""
+        """Return the predicted time of a fit with rows in memory."""
         return multiplications(m, d, h, q) / self.rate + 2 * m * h * self.per_value
 
 
 def multiplications(m: float, d: int, h: int, q: int = Q) -> float:
-    """Return the multiplications of a fit, the solution of h unknowns included."""
+    """Return the number of multiplications of a fit, including the solution for h unknowns."""
     return m * (h * h + 2 * d * h + 3 * h * q) + h**3 / 6
 
 
 def read(name: str) -> list[dict[str, str]]:
-    """Return the lines of a table of results; none if it is not there."""
+    """Return the rows of a table of results; none if the file does not exist."""
     path = RESULTS / name
     if not path.exists():
         return []
@@ -73,7 +73,7 @@ def card() -> Machine:
 
 
 def checked() -> list[tuple[str, float, float]]:
-    """Return what was measured, in seconds, beside the model."""
+    """Return measured and predicted times in seconds."""
     found = []
     here, there = processors(), card()
     for row in read("scale.csv"):
@@ -101,7 +101,7 @@ def checked() -> list[tuple[str, float, float]]:
 
 
 def plan(machine: Machine, m: float, workers: int, d: int, h: int, bytes_each: int = 4) -> None:
-    """Print what m rows on many workers would take."""
+    """Print the predicted time and memory for m rows on many workers."""
     share = m / workers
     compute = machine.seconds(share, d, h)
     reading = 3 * share * d * bytes_each / READING
@@ -110,18 +110,18 @@ def plan(machine: Machine, m: float, workers: int, d: int, h: int, bytes_each: i
     exchange = levels * (TREE - 1) * statistic / SENDING
     memory = AT_HAND * 3 * BLOCK * 8 + 6 * 8 * h * h
     print(f"{m:.0e} x {d} rows, h = {h}, {workers} workers like {machine.name}")
-    print(f"  multiplications in all      {multiplications(m, d, h):9.2e}")
+    print(f"  multiplications in total    {multiplications(m, d, h):9.2e}")
     print(f"  bytes read, three passes    {3 * m * d * bytes_each:9.2e}")
     print(f"  compute per worker          {compute:9.1f} s")
-    print(f"  reading per worker          {reading:9.1f} s, beside computing, at 1 GB/s")
+    print(f"  reading per worker          {reading:9.1f} s, during computation, at 1 GB/s")
     print(f"  sent by a worker and pass   {statistic / 1e6:9.1f} MB, at most")
     print(f"  merging, {levels} levels of {TREE}     {exchange:9.2f} s at 1 GB/s")
     print(f"  host memory per worker      {memory / 1e9:9.2f} GB, two threads")
-    print(f"  in all                      {max(compute, reading) + 2 * exchange:9.1f} s")
+    print(f"  total                       {max(compute, reading) + 2 * exchange:9.1f} s")
 
 
 def main() -> None:
-    """Print both."""
+    """Print the model, its predictions of the measurements, and the plan."""
     for machine in (processors(), card()):
         print(
             f"{machine.name}: {machine.rate / 1e9:.0f} 10^9 multiplications/s in H.T @ H, ", end=""

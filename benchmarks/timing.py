@@ -1,4 +1,4 @@
-"""Contestants timed in turn within one process, and what a comparison of them came to."""
+"""Timing of contestants in turn within one process, and the outcome of a comparison."""
 
 from __future__ import annotations
 
@@ -10,9 +10,7 @@ from dataclasses import dataclass
 from time import perf_counter, sleep
 from typing import Any
 
-__all__ = ["Comparison", "Contestant", "Goal", "Outcome", "Timing", "race", "threads"]
-
-# Seconds after which a race starts no other round.
+# Seconds after which no other round is started.
 BUDGET = 150.0
 # Seconds from which on a call may leave threads behind, and to wait for these to come to rest.
 LONG, PAUSE = 5e-3, 0.2
@@ -31,22 +29,22 @@ class Goal:
         return f"{'>=' if self.at_least else '<='} {self.bound:g}"
 
     def margin(self, value: float) -> float:
-        """Return how many times over the goal is met; below 1 it is missed."""
+        """Return the factor by which the goal is met; below 1 it is missed."""
         return value / self.bound if self.at_least else self.bound / max(value, NOTHING)
 
 
 @dataclass(frozen=True)
 class Contestant:
-    """Something to time.
+    """A call to time.
 
     Parameters
     ----------
     name : str
-        What it is called in the tables.
+        Name in the tables.
     call : callable
-        What is timed; results of the last call are handed to the comparison.
+        The timed call; the result of the last call is passed to the comparison.
     slow : bool
-        Whether one call, without a warm-up, has to do.
+        Whether it is called only once, without a warm-up.
     """
 
     name: str
@@ -77,18 +75,18 @@ class Timing:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a comparison came to.
+    """The outcome of a comparison.
 
     Parameters
     ----------
     value : float
-        The ratio, slope or share that the goal is about.
+        The ratio, slope or share to which the goal refers.
     timings : tuple of Timing
-        Of all contestants.
+        Timings of all contestants.
     note : str
-        What else is worth knowing: ranks, accuracies.
+        Further information, such as ranks and accuracies.
     holds : bool
-        Whether all holds that must hold besides the goal.
+        Whether all other requirements are met.
     """
 
     value: float
@@ -99,22 +97,22 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A named comparison, its goal, and the sizes it is made at.
+    """A named comparison, its goal and its sizes.
 
     Parameters
     ----------
     name : str
-        What it is called on the command line.
+        Name on the command line.
     title : str
-        What it is called in the table.
+        Name in the table.
     goal : Goal
-        What its value must reach, at full size.
+        Bound on the value at full size.
     measure : callable
         ``measure(*sizes, repeats=...)`` returns an `Outcome`.
     full, quick : tuple of int
         The sizes.
     repeats : int
-        How often each contestant is timed at full size.
+        Number of timed calls of each contestant at full size.
     python312 : bool
         Whether it needs the environment with Python 3.12.
     """
@@ -145,19 +143,19 @@ def race(
 ) -> tuple[dict[str, Timing], dict[str, Any]]:
     """Time contestants in turn, every other round backwards, with a pause after long calls.
 
-    Threads of BLAS spin for a while after work, and the next one is not to pay for that.
+    Threads of BLAS keep spinning for a while after a call, which would slow down the next one.
 
     Parameters
     ----------
     contestants : sequence of Contestant
-        Who takes part.
+        The calls.
     repeats : int
-        The number of rounds, unless time runs out. The slow take part in the first only.
+        The number of rounds, unless time runs out. Slow calls are made in the first only.
 
     Returns
     -------
     timings, results : dict
-        By name: the timing, and what the last call returned.
+        The timing and the result of the last call, by name.
     """
     results = {c.name: c.call() for c in contestants if not c.slow}
     seconds: dict[str, list[float]] = {c.name: [] for c in contestants}
@@ -168,7 +166,7 @@ def race(
         for k in range(repeats):
             for c in contestants if k % 2 == 0 else reversed(contestants):
                 if k == 0 or not c.slow:
-                    results[c.name] = None  # the memory of the last result is free again
+                    results[c.name] = None  # frees the memory of the last result
                     begin = perf_counter()
                     results[c.name] = c.call()
                     seconds[c.name].append(perf_counter() - begin)

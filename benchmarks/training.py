@@ -1,4 +1,4 @@
-"""Classifiers without a goal, trained and tested side by side on the same table."""
+"""Classifiers without a goal, trained and tested on the same table."""
 
 from __future__ import annotations
 
@@ -19,14 +19,12 @@ from timing import Contestant, Timing, race, threads
 
 from karnet import KARClassifier
 
-__all__ = ["SIZES", "Row", "side_by_side"]
-
 SIZES = {"full": (20_000, 20, 500), "quick": (2_000, 20, 100), "tiny": (300, 20, 20)}
 
 
 @dataclass(frozen=True)
 class Peer:
-    """A classifier and, for those that take long, that one fit has to do."""
+    """A classifier, and whether it is so slow that it is fitted only once."""
 
     name: str
     make: Callable[[], Any]
@@ -35,7 +33,7 @@ class Peer:
 
 @dataclass(frozen=True)
 class Row:
-    """How a classifier did, or why it did not take part."""
+    """The result of a classifier, or the reason why it could not run."""
 
     name: str
     fit: Timing | None = None
@@ -45,7 +43,7 @@ class Row:
 
 
 def peers(d: int, h: int) -> list[Peer]:
-    """Return the classifiers, those with random or sampled features at width h."""
+    """Return the classifiers; h is the number of random or sampled features."""
     return [
         Peer("karnet pullback", partial(KARClassifier, (h,), random_state=0)),
         Peer("karnet random", partial(KARClassifier, (h,), hidden="random", random_state=0)),
@@ -76,14 +74,14 @@ def side_by_side(scale: str, repeats: int = 3) -> list[Row]:
         try:
             peer.make().fit(X[:200], y[:200])
             able.append(peer)
-        except Exception as error:  # whatever keeps a peer from running is worth a row
+        except Exception as error:  # every reason is shown in the table
             rows.append(Row(peer.name, reason=_reason(error)))
     fits, fitted = race([Contestant(p.name, _fit(p, X, y), p.slow) for p in able], repeats)
-    predicts, answers = race(
+    predict_times, predictions = race(
         [Contestant(name, partial(each.predict, X_test)) for name, each in fitted.items()], repeats
     )
     done = [
-        Row(name, fits[name], predicts[name], float(np.mean(answers[name] == y_test)))
+        Row(name, fits[name], predict_times[name], float(np.mean(predictions[name] == y_test)))
         for name in fitted
     ]
     return done + rows
@@ -100,7 +98,7 @@ def _reason(error: Exception) -> str:
 
 
 def _on_features(features: Any, d: int, h: int) -> Any:
-    # The width at which inputs drawn from [0, 1] are neither all alike nor all apart.
+    # A width at which kernel values of inputs in [0, 1] are neither all near 1 nor all near 0.
     sampled = features(gamma=6.0 / d, n_components=h, random_state=0)
     return make_pipeline(sampled, RidgeClassifier(alpha=1e-3))
 
@@ -112,7 +110,7 @@ def _lightgbm() -> Any:
 
 
 class SampledNetwork:
-    """The network of swimnetworks: weights from pairs of rows, a linear layer on top."""
+    """The network of swimnetworks: weights from pairs of rows, and a linear output layer."""
 
     def __init__(self, h: int) -> None:
         from swimnetworks import Dense, Linear
@@ -127,7 +125,7 @@ class SampledNetwork:
         self.network = make_pipeline(dense, Linear(is_classifier=True))
 
     def fit(self, X: NDArray[Any], y: NDArray[Any]) -> Self:
-        """Learn the network."""
+        """Fit the network."""
         self.network.fit(X, y)
         return self
 
@@ -137,7 +135,7 @@ class SampledNetwork:
 
 
 class ExtremeLearningMachine:
-    """The network of hpelm, which takes indicators for classes."""
+    """The network of hpelm, whose targets are class indicators."""
 
     def __init__(self, d: int, h: int) -> None:
         from hpelm import ELM
@@ -147,7 +145,7 @@ class ExtremeLearningMachine:
         self.network.add_neurons(h, "sigm")
 
     def fit(self, X: NDArray[Any], y: NDArray[Any]) -> Self:
-        """Learn the network."""
+        """Fit the network."""
         self.network.train(X, np.eye(data.N_CLASSES)[y], "c")
         return self
 

@@ -1,6 +1,6 @@
-"""Follow every link of the built pages that leads to another of them: `check_links.py FOLDER`.
+"""Check every link between the pages of the built site: `check_links.py FOLDER`.
 
-Links to other sites are not fetched, but nothing that a page needs to be shown may come from one.
+Links to other sites are not followed, but a page must not load scripts, styles or images from one.
 """
 
 from __future__ import annotations
@@ -13,32 +13,32 @@ from urllib.parse import unquote, urlsplit
 
 
 class Page(HTMLParser):
-    """What a page links to, what it loads, and the places in it that can be linked to."""
+    """The links of a page, the resources it loads, and its anchors."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()
         self.links: list[str] = []
         self.loaded: list[str] = []
-        self.places = {"", "top"}
+        self.anchors = {"", "top"}
         self.feed(path.read_text(encoding="utf-8"))
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Note the links and the places of one tag."""
-        found = {name: value or "" for name, value in attrs}
-        self.places |= {found[name] for name in ("id", "name") if name in found}
-        if tag == "a" and "href" in found:
-            self.links.append(found["href"])
-        shown = tag == "link" and found.get("rel") in ("stylesheet", "icon", "preload")
-        if "src" in found or shown:
-            self.loaded.append(found.get("src", found.get("href", "")))
+        """Record the links and anchors of one tag."""
+        values = {name: value or "" for name, value in attrs}
+        self.anchors |= {values[name] for name in ("id", "name") if name in values}
+        if tag == "a" and "href" in values:
+            self.links.append(values["href"])
+        resource = tag == "link" and values.get("rel") in ("stylesheet", "icon", "preload")
+        if "src" in values or resource:
+            self.loaded.append(values.get("src", values.get("href", "")))
 
 
 def broken(folder: Path) -> Iterator[str]:
-    """Yield a sentence about each link that leads nowhere, and each thing loaded from elsewhere."""
+    """Yield a message for each broken link and each resource loaded from another site."""
     files = [path for path in folder.rglob("*.html") if "_static" not in path.parts]
     pages = {path.resolve(): Page(path) for path in files}
     if not pages:
-        yield f"{folder} holds no pages."
+        yield f"{folder} contains no pages."
     for path, page in pages.items():
         for link in [*page.links, *page.loaded]:
             parts = urlsplit(link)
@@ -48,13 +48,13 @@ def broken(folder: Path) -> Iterator[str]:
                 if link in page.loaded:
                     yield f"{path.relative_to(folder)} loads {link}"
                 continue
-            there = (path.parent / unquote(parts.path)).resolve() if parts.path else path
-            place = unquote(parts.fragment)
-            if not there.exists() or (there in pages and place not in pages[there].places):
+            target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+            anchor = unquote(parts.fragment)
+            if not target.exists() or (target in pages and anchor not in pages[target].anchors):
                 yield f"{path.relative_to(folder)} links to {link}"
 
 
 if __name__ == "__main__":
     folder = Path(sys.argv[1]).resolve()
-    sentences = list(broken(folder))
-    sys.exit("\n".join(sentences) if sentences else 0)
+    messages = list(broken(folder))
+    sys.exit("\n".join(messages) if messages else 0)

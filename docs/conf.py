@@ -1,4 +1,4 @@
-"""How the site is made: `make docs` builds it from this folder, without a network."""
+"""Sphinx configuration: `make docs` builds the site from this folder, without network access."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ extensions = [
 templates_path = ["_templates"]
 exclude_patterns = ["_templates"]
 
-# Pages are Markdown, so that they can be read beside the code too.
+# Pages are Markdown, so that they can also be read in the repository.
 myst_enable_extensions = ["dollarmath"]
 myst_fence_as_directive = ["math"]
 myst_heading_anchors = 3
@@ -36,7 +36,7 @@ autodoc_typehints = "none"
 numpydoc_show_class_members = False
 toc_object_entries_show_parents = "hide"
 
-# One file, which needs no other: pages show formulas from a disk as from a server.
+# MathJax as a single local file, so that formulas also work when pages are opened from disk.
 mathjax = distribution("sphinx-mathjax-offline").locate_file(
     "sphinx-mathjax-offline/static/mathjax/tex-svg.js"
 )
@@ -84,7 +84,7 @@ sphinx_gallery_conf = {
 }
 
 
-# Links to what has a page of its own, though it does not lie here.
+# Files outside this folder that have a page on the site, and the addresses of these pages.
 PAGES = {
     r"(?:\.\./)+examples/(\w+)\.py": r"auto_examples/\1.rst",
     r"(?:\.\./)+benchmarks/NOTES\.md": "notes.md",
@@ -94,12 +94,12 @@ PAGES = {
 
 
 def links_to_pages(app: Sphinx, name: str, source: list[str]) -> None:
-    """Lead links that are right in the repository to the pages of this site."""
+    """Replace links to files of the repository by links to the pages of the site."""
     up = "../" * name.count("/")
     for link, page in PAGES.items():
         source[0] = re.sub(rf"\({link}\)", rf"({up}{page})", source[0])
 
 
 def setup(app: Sphinx) -> None:
-    """Register what is done to pages as they are read."""
+    """Register the replacement of links in every page."""
     app.connect("source-read", links_to_pages)

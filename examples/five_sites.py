@@ -2,19 +2,20 @@
 Five sites, one model
 =====================
 
-Five hospitals measure the same thing and may not share their patients. Each one learns a network
-with the same hidden layers on its own rows. They exchange statistics, not rows, and get the
-network that all rows in one place would have given, to the last digits.
+Five hospitals collect the same measurements but may not share the data of their patients. Each
+hospital fits a network with the same hidden layers to its own rows. The hospitals exchange
+statistics instead of rows, and obtain the network of the pooled rows up to rounding.
 
-That works because hidden layers that are drawn do not depend on data, and what the output layer
-needs of the rows, the products A'A and A'B of what it sees and of its targets, is a sum over rows.
+This works because random hidden layers do not depend on the data, and because the output layer
+depends on the rows only through the products A'A and A'B of its inputs A and its targets B. These
+products are sums over rows, so they can be added up.
 """
 
 # %%
 # The data
 # --------
-# Five parts of a data set, of very different size. Inputs must be scaled alike everywhere, so the
-# range of each feature is agreed upon beforehand, like the seed that hidden weights are drawn with.
+# We split a data set into five parts of very different size. All sites must scale their inputs in
+# the same way, so they agree on the range of each feature and on the seed of the hidden weights.
 
 import pickle
 
@@ -32,64 +33,65 @@ print("rows per site:", [len(site) for site in sites])
 
 
 def network() -> KARClassifier:
-    """Return the network that all sites agreed upon."""
+    """Return the network that all sites agreed on."""
     return KARClassifier((40,), hidden="random", activation="tanh", alpha=1e-3, random_state=0)
 
 
 # %%
-# Every site learns alone
-# -----------------------
-# A site that has not met a class yet names it, or leaves it to the others: a class that is first
-# seen later is added.
+# Each site fits its own network
+# ------------------------------
+# A site without rows of some class can name the class in `classes`, or leave it to the other sites:
+# a class that appears later is added.
 
 messages, alone = [], []
 for site in sites:
     net = network().partial_fit(X[site], y[site])
     messages.append(pickle.dumps(net))
     alone.append(net.score(X, y))
-    print(f"alone: {alone[-1]:.3f} of all rows right, a message of {len(messages[-1])} bytes")
+    print(f"alone: accuracy {alone[-1]:.3f} on all rows, a message of {len(messages[-1])} bytes")
 
 # %%
-# The messages are merged
-# -----------------------
-# In any order, by any of them or by a third party. A fingerprint of the hidden layers refuses
-# networks that do not belong together.
+# Merge the networks
+# ------------------
+# Any site or a third party can merge the networks, in any order. A fingerprint of the hidden layers
+# ensures that only networks with the same hidden layers are merged.
 
 merged = pickle.loads(messages[0])
 for message in messages[1:]:
     merged.merge(pickle.loads(message))
 pooled = network().fit(X, y)
 difference = np.abs(merged.coefs_[-1] - pooled.coefs_[-1]).max() / np.abs(pooled.coefs_[-1]).max()
-print(f"merged: {merged.score(X, y):.3f} of all rows right")
+print(f"merged: accuracy {merged.score(X, y):.3f} on all rows")
 print(f"largest difference from the pooled network: {difference:.1e} of its largest weight")
 
 names = [*(f"{len(site)} rows" for site in sites), "merged", "pooled"]
 figure, axes = plt.subplots(figsize=(7.0, 3.2), layout="constrained")
 axes.bar(names[:5], alone, color="#2a7fc4")
 axes.bar(names[5:], [net.score(X, y) for net in (merged, pooled)], color="#d9640f")
-axes.set(ylim=(0.8, 1.0), ylabel="share of all rows right")
+axes.set(ylim=(0.8, 1.0), ylabel="accuracy on all rows")
 plt.show()
 
 # %%
-# A patient withdraws
-# -------------------
-# The site that has the rows forgets them, and the network is the one that never saw them.
+# Remove patients
+# ---------------
+# Some patients withdraw their consent. The site that holds their rows calls `forget`, and the
+# result is the network of the remaining rows.
 
-gone, left = sites[0][:25], np.concatenate([sites[0][25:], *sites[1:]])
-merged.forget(X[gone], y[gone])
-never = network().fit(X[left], y[left])
-forgotten = np.abs(merged.coefs_[-1] - never.coefs_[-1]).max() / np.abs(never.coefs_[-1]).max()
-print(f"largest difference from the network that never saw them: {forgotten:.1e}")
+removed, rest = sites[0][:25], np.concatenate([sites[0][25:], *sites[1:]])
+merged.forget(X[removed], y[removed])
+refit = network().fit(X[rest], y[rest])
+forgotten = np.abs(merged.coefs_[-1] - refit.coefs_[-1]).max() / np.abs(refit.coefs_[-1]).max()
+print(f"largest difference from a network fitted without them: {forgotten:.1e}")
 
 # %%
 # What the messages reveal
 # ------------------------
-# A message holds sums over the rows of a site: how many there are, the means of what the output
-# layer sees and of the classes, and their products. No row is in it, and of many rows none stands
-# out. But sums are aggregates, not encrypted. The numbers of rows of each class are there in the
-# clear. Of two messages between which one row was added, the difference is that row's own. Of a
-# site with fewer rows than hidden units, the products tell the space that its rows span. So
-# send sums over many rows only; where that is not enough, they are plain arrays that secure
-# aggregation can add up, or that noise can be added to.
+# A message contains sums over the rows of a site: the number of rows, the means of the inputs of
+# the output layer and of the classes, and their products. It contains no rows, and in a sum over
+# many rows no single row stands out. But sums are not encrypted. They reveal the number of rows of
+# each class. The difference of two messages, one with an additional row, reveals that row. If a
+# site has fewer rows than hidden units, the products reveal the subspace that its rows span. Send
+# only sums over many rows. If you need more protection, note that the sums are plain arrays: you
+# can add noise to them, or add them up by secure aggregation.
 #
-# A message here is a pickle, for brevity: open such only from those you trust.
+# For brevity, this example sends pickles. Unpickle data only from sources you trust.

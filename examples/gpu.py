@@ -1,16 +1,16 @@
 """
-On a GPU, or on any device that torch knows
-===========================================
+Fitting on a GPU or another torch device
+========================================
 
-``device=`` sends rows to a device in blocks, copied while it computes; weights come back as NumPy
-arrays, and the network is the one that this machine would have learned. Here the device is "cuda"
-if there is one, and this machine's own processor in torch's hands if there is not.
+With ``device=``, karnet copies the rows to a device in blocks while the device computes. The
+weights come back as NumPy arrays, and the network is the same as on the CPU up to rounding. This
+example uses a GPU ("cuda") if there is one, and torch on the CPU otherwise.
 """
 
 # %%
-# Rows in host memory, work on the device
-# ---------------------------------------
-# Nothing else changes: same arrays in, same arrays out.
+# Rows in host memory
+# -------------------
+# Only the parameter changes: inputs and predictions are NumPy arrays as before.
 
 from importlib.util import find_spec
 
@@ -25,32 +25,33 @@ y = np.argmax(X[:, :5] + X[:, 5:10] ** 2, axis=1)
 
 
 def network(device: str | None = None) -> KARClassifier:
-    """Return the network that is learned, here or there."""
+    """Return the network, for the CPU or for a device."""
     return KARClassifier((200,), activation="tanh", hidden="random", random_state=0, device=device)
 
 
-at_home = network().fit(X, y)
-print(f"this machine: {at_home.score(X, y):.3f} of the rows right")
+on_cpu = network().fit(X, y)
+print(f"NumPy: accuracy {on_cpu.score(X, y):.3f}")
 installed = find_spec("torch") is not None and find_spec("array_api_compat") is not None
 if installed:
     import torch
 
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    there = network(device).fit(X, y)
-    difference = np.abs(there.coefs_[-1] - at_home.coefs_[-1]).max()
-    print(f"device {device!r}: {there.score(X, y):.3f} right, weights differ by {difference:.0e}")
+    on_device = network(device).fit(X, y)
+    difference = np.abs(on_device.coefs_[-1] - on_cpu.coefs_[-1]).max()
+    accuracy = on_device.score(X, y)
+    print(f"device {device!r}: accuracy {accuracy:.3f}, weights differ by {difference:.0e}")
     figure, axes = plt.subplots(figsize=(4.0, 3.6), layout="constrained")
-    axes.plot(at_home.coefs_[-1], there.coefs_[-1], ".", color="#2a7fc4", markersize=3)
-    axes.set(title="output weights", xlabel="this machine", ylabel=f"device {device!r}")
+    axes.plot(on_cpu.coefs_[-1], on_device.coefs_[-1], ".", color="#2a7fc4", markersize=3)
+    axes.set(title="output weights", xlabel="NumPy", ylabel=f"device {device!r}")
     plt.show()
 else:
-    print("This page was built without torch; pip install 'karnet[gpu]' brings it.")
+    print("This page was built without torch: install it with pip install 'karnet[gpu]'.")
 
 # %%
-# Rows that are on the device already
-# -----------------------------------
-# Arrays of torch or CuPy are learned from where they are, with scikit-learn's switch for arrays of
-# other libraries on and ``SCIPY_ARRAY_API=1`` set before SciPy is first imported:
+# Rows on the device
+# ------------------
+# Arrays of torch or CuPy are fitted on their own device. Enable scikit-learn's
+# ``array_api_dispatch``, and set ``SCIPY_ARRAY_API=1`` before SciPy is first imported:
 #
 # .. code-block:: python
 #

@@ -2,17 +2,18 @@
 The method in pictures
 ======================
 
-How does one train a neural network without walking downhill? This page trains one by hand, in a
-dozen lines of NumPy, and looks at every matrix on the way. All you need to know is what a
-least-squares fit is.
+How can you train a neural network without gradient descent? This example trains one by hand, in a
+dozen lines of NumPy, and plots every matrix on the way. You only need to know what a least-squares
+fit is.
 """
 
 # %%
-# A network is a chain
-# --------------------
-# Inputs come in as a table, one row for each flower, say. A layer multiplies the table by weights,
-# adds a bias, and bends every number by a function :math:`f`; the next layer does the same with
-# what comes out. In letters, with a column of ones so that the bias is a weight like any other:
+# A network is a chain of layers
+# ------------------------------
+# The input is a table with one row for each sample, for example a flower. A layer multiplies the
+# table by weights, adds a bias, and applies a function :math:`f` to every number. The next layer
+# does the same with the result. With a column of ones, so that the bias is a weight like any other,
+# a network with two layers is:
 #
 # .. math::
 #
@@ -20,8 +21,8 @@ least-squares fit is.
 #    A_2 &= [1, f(A_1 W_1)] \\
 #    G &= f(A_2 W_2)
 #
-# Prediction goes from left to right. Learning, here, goes from right to left first: it asks what
-# each layer *should* have given.
+# Prediction goes from left to right. Training first goes from right to left: it computes the output
+# that each layer *should* give.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -49,7 +50,7 @@ plt.figure(figsize=(8.0, 2.4), layout="constrained")
 chain({0: "$X$", 1: "$A_1W_1$", 2: "$f(A_1W_1)$", 3: "$A_2W_2$", 4: "$G$"}, 1.0, 1, BLUE)
 chain({1: "$B_1$", 2: "$f(B_1)$", 3: "$B_2$", 4: "$Y$"}, 0.0, -1, ORANGE)
 plt.text(-0.3, 1.5, "prediction", color=BLUE, fontsize=12)
-plt.text(-0.3, -0.05, "learning asks", color=ORANGE, fontsize=12)
+plt.text(-0.3, -0.05, "pull-back", color=ORANGE, fontsize=12)
 plt.xlim(-0.4, 4.4)
 plt.ylim(-0.5, 1.8)
 plt.axis("off")
@@ -57,16 +58,16 @@ plt.show()
 # sphinx_gallery_end_ignore
 
 # %%
-# A function that can be undone
-# -----------------------------
-# Going back needs an :math:`f` with an inverse :math:`\varphi`. The paper takes the logit, whose
-# inverse is the sigmoid. The logit lives on the numbers between 0 and 1 only, and what a layer
-# gives is only nearly there. So it is continued as :math:`\log |x / (1 - x)|`, which is the same
-# inside and is defined almost everywhere outside.
+# An invertible activation
+# ------------------------
+# Going back requires an :math:`f` with an inverse :math:`\varphi`. The paper uses the logit, whose
+# inverse is the sigmoid. The logit is defined only between 0 and 1, and the values of a layer lie
+# only approximately in that interval. It is therefore continued as :math:`\log |x / (1 - x)|`,
+# which is the same inside the interval and defined almost everywhere outside.
 
 
 def logit(x: np.ndarray) -> np.ndarray:
-    """Return the logit on (0, 1), and its continuation elsewhere."""
+    """Return the logit on (0, 1), and its continuation outside."""
     return np.log(np.abs(x / (1.0 - x)))
 
 
@@ -86,18 +87,18 @@ plt.show()
 # %%
 # Pull the target back
 # --------------------
-# Three kinds of iris, 150 flowers, four measurements each. The target Y says 1 for the kind of a
-# flower and 0 for the others. Draw the weights :math:`W_2` of the upper layer at random: a bias
-# :math:`w_2` and the rest, :math:`V_2`. What should the upper layer see, so that it answers Y?
-# Undo the function, take away the bias, undo the multiplication:
+# Iris has 150 flowers of three species, with four measurements each. The target Y is 1 for the
+# species of a flower and 0 for the others. Draw the weights :math:`W_2` of the upper layer at
+# random: a bias :math:`w_2` and the other weights :math:`V_2`. Which input would make the upper
+# layer predict Y? Invert the activation, subtract the bias, and invert the multiplication:
 #
 # .. math::
 #
 #    B_2 &= \varphi(Y) \\
 #    B_1 &= \varphi\left((B_2 - 1 w_2) V_2^+\right)
 #
-# :math:`V^+` is the pseudoinverse: what comes nearest to dividing by a matrix. :math:`B_1` is the
-# target of the layer below.
+# :math:`V^+` is the pseudoinverse, which generalises the inverse to matrices of any shape.
+# :math:`B_1` is the target of the lower layer.
 
 X, y = load_iris(return_X_y=True)
 X, Y = minmax_scale(X), np.eye(3)[y]
@@ -108,7 +109,7 @@ B1 = expit((B2 - W2[0]) @ np.linalg.pinv(W2[1:]))
 
 # sphinx_gallery_start_ignore
 def show(matrices: dict[str, np.ndarray]) -> None:
-    """Draw matrices as pictures side by side, as wide as they have columns."""
+    """Draw matrices as images side by side, with widths proportional to their columns."""
     widths = [max(matrix.shape[1], 3) for matrix in matrices.values()]
     _, axes = plt.subplots(
         1, len(matrices), figsize=(8.0, 3.2), layout="constrained", width_ratios=widths
@@ -123,43 +124,44 @@ def show(matrices: dict[str, np.ndarray]) -> None:
     plt.show()
 
 
-show({"Y": Y, "$B_2$, target above": B2, "$B_1$, target below": B1})
+show({"Y": Y, "$B_2$, upper target": B2, "$B_1$, lower target": B1})
 # sphinx_gallery_end_ignore
 
 # %%
-# Rows of one kind all have the same target, above and below. Remember that for later: 150 rows,
-# but only three different ones.
+# All flowers of one species have the same target, in both layers. There are 150 rows but only three
+# distinct ones, which will matter below.
 #
 # Solve forward
 # -------------
-# Now every layer has an input and a target, so each one is a least-squares problem, and such
-# problems are solved at once. First the lower layer, from the inputs; then the upper one, from what
-# the lower one really gives, with new weights in place of the random ones.
+# Now every layer has an input and a target, so each layer is a least-squares problem with a direct
+# solution. First solve the lower layer from the inputs. Then solve the upper layer from the actual
+# output of the lower layer; the solution replaces the random weights.
 
 W1 = lstsq(X, B1, bias=True).coef
 H = logit(W1[0] + X @ W1[1:])
 upper = lstsq(H, B2, bias=True, rcond=1e-9)
 G = logit(upper.coef[0] + H @ upper.coef[1:])
 # sphinx_gallery_start_ignore
-show({"X": X, "$A_1W_1$, hoped to be $B_1$": W1[0] + X @ W1[1:], "G, hoped to be Y": G.clip(0, 1)})
+show({"X": X, "$A_1W_1$, near $B_1$": W1[0] + X @ W1[1:], "G, near Y": G.clip(0, 1)})
 # sphinx_gallery_end_ignore
-print(f"{np.mean(G.argmax(axis=1) == y):.1%} of the flowers are told right")
+print(f"{np.mean(G.argmax(axis=1) == y):.1%} of the flowers are classified correctly")
 
 # %%
-# That is the whole training. There was no gradient, no step size and no epoch, and nothing was
-# repeated. The estimator does the same, given the same random weights:
+# This completes the training. There was no gradient, no step size and no epoch, and nothing was
+# repeated. The estimator computes the same network from the same random weights:
 
 net = KARClassifier((10,), init=[W2]).fit(X, y)
 difference = np.abs(net.decision_function(X) - G).max()
 print(f"largest difference from KARClassifier: {difference:.0e}")
 
 # %%
-# Of all solutions, the shortest
-# ------------------------------
-# A problem may have many solutions: two weights whose sum should be 1 can be any point on a line.
-# Then the one nearest to zero is taken. It is unique, it does not depend on where one starts, and
-# weights that nothing asks for stay zero. That is the pseudoinverse again, but it is never formed:
-# the solver looks at the shape and the rank of the problem and takes the fastest way that is safe.
+# The minimum-norm solution
+# -------------------------
+# A least-squares problem may have many solutions: two weights whose sum should be 1 can be any
+# point on a line. karnet returns the solution with the smallest norm. It is unique, it does not
+# depend on a starting point, and weights that do not affect the fit are zero. This is the solution
+# of the pseudoinverse, but the pseudoinverse is never computed: the solver chooses the fastest
+# reliable method for the shape and rank of the problem.
 
 solution = lstsq(np.array([[1.0, 1.0]]), np.array([1.0]))
 print(f"weights {solution.coef}, rank {solution.rank}, by {solution.solver}")
@@ -167,7 +169,7 @@ print(f"weights {solution.coef}, rank {solution.rank}, by {solution.solver}")
 figure, axes = plt.subplots(figsize=(6.4, 3.4), layout="constrained")
 line = np.linspace(-0.4, 1.4, 2)
 axes.plot(line, 1.0 - line, color=BLUE, label="all solutions of\n$w_1 + w_2 = 1$")
-axes.plot(*solution.coef, "o", color=ORANGE, label="the shortest")
+axes.plot(*solution.coef, "o", color=ORANGE, label="minimum norm")
 axes.add_patch(plt.Circle((0, 0), np.sqrt(0.5), fill=False, linestyle=":", color=ORANGE))
 axes.plot([0, solution.coef[0]], [0, solution.coef[1]], color=ORANGE, linewidth=1.0)
 axes.set(xlabel="$w_1$", ylabel="$w_2$", aspect="equal", ylim=(-0.85, 1.5))
@@ -176,13 +178,13 @@ plt.show()
 # sphinx_gallery_end_ignore
 
 # %%
-# What a pulled-back layer looks like inside
-# ------------------------------------------
-# Three different target rows mean that the lower layer is asked for three things only: it looks at
-# the flowers through three weighted sums of their measurements, however many units it has. Bending
-# by :math:`f` makes more of them, but each next direction is much fainter than the one before. Its
-# singular values, which say how much there is in each direction, fall and fall; those of a layer of
-# random weights do not.
+# The rank of a pulled-back layer
+# -------------------------------
+# The target has three distinct rows, so the lower layer computes only three weighted sums of the
+# measurements, however many units it has. The activation :math:`f` adds further directions, but
+# each one is much weaker than the one before. The singular values measure the strength of each
+# direction. Those of a pulled-back layer decay quickly; those of a layer with random weights do
+# not.
 
 drawn = KARClassifier((100,), hidden="random", random_state=0).fit(X, y)
 pulled = KARClassifier((100,), random_state=0).fit(X, y)
@@ -195,14 +197,14 @@ for name, colour, wide in (("pulled back", ORANGE, pulled), ("random", BLUE, dra
     axes.semilogy(values / values[0], ".", color=colour, label=name)
     print(f"{name}: rank {wide.layers_[-1].rank} of 101 columns")
 axes.axhline(1e-9, color="grey", linewidth=1.0, linestyle="--")
-axes.text(99, 2e-9, "what is below counts as zero", ha="right", fontsize=9, color="grey")
+axes.text(99, 2e-9, "values below count as zero", ha="right", fontsize=9, color="grey")
 axes.set(xlabel="direction", ylabel="singular value", title="hidden layer of 100 units, Iris")
 axes.legend(frameon=False)
 plt.show()
 # sphinx_gallery_end_ignore
 
 # %%
-# So the paper's network is quick, and nearly linear: where no weighted sum of the inputs helps, it
-# cannot help either, as :doc:`two moons <moons>` show. There random layers, or the estimators that
-# settle everything themselves, do better. :doc:`The method </method>` has the rest: what was
-# decided where the paper leaves a choice, and where the method ends.
+# The paper's network is therefore fast but nearly linear. If no weighted sum of the inputs is
+# informative, the network cannot succeed, as :doc:`two moons <moons>` show. Random layers and the
+# CV estimators do better on such problems. :doc:`The method and its limits </method>` explains the
+# choices that the paper leaves open, and the limits of the method.

@@ -1,17 +1,17 @@
 """
-A table as people keep it
-=========================
+A table with mixed columns
+==========================
 
-Words, dates, numbers and gaps. skrub's TableVectorizer makes numbers of them, an imputer fills the
-gaps, and the network settles everything else. The pipeline is kept in a file that runs no code
-when it is read.
+This example fits a table with text, dates, numbers and missing values. skrub's TableVectorizer
+encodes the columns, an imputer fills the missing values, and the network selects its own
+hyper-parameters. The pipeline is saved to a file that runs no code when it is loaded.
 """
 
 # %%
-# Flats and their rents
-# ---------------------
-# Six hundred of them, made up by a rule that the network is not told: rent goes by size and part of
-# town, less for what is old, more for what was done up. Some cells are empty.
+# The data
+# --------
+# We generate six hundred flats and their rents. The rent is proportional to the size, depends on
+# the part of town, is lower for old flats and higher for renovated ones. Some cells are empty.
 
 import tempfile
 from pathlib import Path
@@ -48,10 +48,10 @@ flats.loc[rng.random(m) < 0.05, "done up"] = None
 print(flats.head(4).to_string())
 
 # %%
-# One pipeline
+# The pipeline
 # ------------
-# Nothing is said about any column. Categories become indicators, all of them, so that one that was
-# never seen can be told from the others by having none.
+# The pipeline needs no information about the columns. Each category becomes an indicator column, so
+# a category that was not in the training set has zeros in all of them.
 
 X, X_new, y, y_new = train_test_split(flats, rent, random_state=0)
 indicators = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
@@ -62,16 +62,16 @@ pipeline = make_pipeline(
 )
 pipeline.fit(X, y)
 score = pipeline.score(X_new, y_new)
-print(f"R^2 expected {pipeline[-1].best_score_:.3f}, found {score:.3f}")
+print(f"R^2 estimated {pipeline[-1].best_score_:.3f}, on the test set {score:.3f}")
 
 # %%
-# Answers with intervals
-# ----------------------
-# Nine of ten rents should lie in theirs.
+# Prediction intervals
+# --------------------
+# Nine of ten rents should lie inside their intervals.
 
 ends = pipeline[-1].predict_interval(pipeline[:-1].transform(X_new), coverage=0.9)
 inside = np.mean((ends[:, 0] <= y_new) & (y_new <= ends[:, 1]))
-print(f"{inside:.0%} of the rents lie in their intervals")
+print(f"{inside:.0%} of the rents are inside their intervals")
 
 order = np.argsort(pipeline.predict(X_new))
 figure, axes = plt.subplots(figsize=(7.0, 3.4), layout="constrained")
@@ -82,18 +82,18 @@ axes.legend(frameon=False)
 plt.show()
 
 # %%
-# Keep it, and take it elsewhere
-# ------------------------------
-# A new flat in a part of town that was never seen, with gaps, is no trouble. ``karnet fit`` does
-# all of this for a file, without a line of Python: :doc:`/command-line`.
+# Save and load the pipeline
+# --------------------------
+# The loaded pipeline also predicts a flat in a new part of town with missing values. ``karnet fit``
+# does all of this from the command line: :doc:`/command-line`.
 
 with tempfile.TemporaryDirectory() as folder:
     file = Path(folder) / "rents.karnet"
     karnet.save(pipeline, file)
     print(f"{file.stat().st_size / 1e6:.1f} MB")
-    kept = karnet.load(file)
+    loaded = karnet.load(file)
 
 new = X_new.iloc[:1].assign(part="airport", floor=np.nan)
-print(f"a flat by the airport: {kept.predict(new)[0]:.0f}")
-same = np.array_equal(kept.predict(X_new), pipeline.predict(X_new))
-print("the same answers from the file:", same)
+print(f"a flat by the airport: {loaded.predict(new)[0]:.0f}")
+same = np.array_equal(loaded.predict(X_new), pipeline.predict(X_new))
+print("same predictions after loading:", same)

@@ -1,17 +1,18 @@
 """
-Two moons: what the paper's network cannot see
-==============================================
+Two moons: beyond linear scores
+===============================
 
-A pulled-back network of two classes looks at its inputs through linear scores. Two moons lie around
-each other, so no straight line parts them, and the network cannot either. Other hidden layers of
-this library can, and are solved in closed form all the same.
+A pulled-back network with two classes depends on its inputs only through linear scores. No straight
+line separates two interleaved moons, and neither does this network. Other hidden layers of karnet
+separate them, and are still solved in closed form.
 """
 
 # %%
 # Four networks
 # -------------
-# The paper's, one with random hidden units, one whose random units are drawn again for the
-# directions that turned out to matter, and the estimator that settles everything itself.
+# We compare the paper's network, a network with random hidden units, a network whose random units
+# are drawn again for the directions that matter (``hidden="metric"``), and
+# :class:`~karnet.KARClassifierCV`, which selects all hyper-parameters.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -35,11 +36,11 @@ scores = {}
 for name, net in networks.items():
     networks[name] = make_pipeline(StandardScaler(), net).fit(X, y)
     scores[name] = networks[name].score(X_new, y_new)
-    print(f"{name:16s} {scores[name]:.1%} of new rows right")
+    print(f"{name:16s} test accuracy {scores[name]:.1%}")
 
 # %%
-# Where they draw the line
-# ------------------------
+# Decision boundaries
+# -------------------
 
 grid = np.meshgrid(np.linspace(-1.8, 2.8, 110), np.linspace(-1.3, 1.8, 80))
 points = np.column_stack([axis.ravel() for axis in grid])
@@ -52,10 +53,10 @@ for axes, (name, net) in zip(places.flat, networks.items(), strict=True):
 plt.show()
 
 # %%
-# The score it gave itself
-# ------------------------
-# `best_score_` comes from rows that each network was learned without, so it can be believed before
-# any new row has been seen.
+# The estimated accuracy
+# ----------------------
+# `best_score_` is computed from left-out predictions, so it is a reliable estimate of the accuracy
+# on new data.
 
-chosen = networks["KARClassifierCV"][-1]
-print(f"expected {chosen.best_score_:.1%}, found {scores['KARClassifierCV']:.1%}")
+selected = networks["KARClassifierCV"][-1]
+print(f"estimated {selected.best_score_:.1%}, on the test set {scores['KARClassifierCV']:.1%}")

@@ -1,17 +1,17 @@
 """
-A network as an ONNX graph
-==========================
+Exporting a network to ONNX
+===========================
 
-To predict where there is no Python, or no scikit-learn, a pipeline becomes an ONNX graph.
-onnxruntime evaluates it; the graph computes in double precision throughout, so its probabilities
-are those of the pipeline.
+Export a pipeline as an ONNX graph to predict without Python or scikit-learn. onnxruntime evaluates
+the graph. The graph computes in double precision throughout, so its probabilities agree with those
+of the pipeline.
 """
 
 # %%
-# Learn, and export
-# -----------------
-# The rows that are shown to :func:`karnet.export.to_onnx` say what the graph takes: here an array
-# of doubles.
+# Fit and export
+# --------------
+# The rows that are passed to :func:`karnet.export.to_onnx` define the input of the graph: here an
+# array in double precision.
 
 from time import perf_counter
 
@@ -24,17 +24,17 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from karnet import KARClassifierCV
-from karnet.export._convert import to_onnx
+from karnet.export import to_onnx
 
 X, y = load_breast_cancer(return_X_y=True)
 X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)
 pipeline = make_pipeline(StandardScaler(), KARClassifierCV(random_state=0)).fit(X_train, y_train)
 graph = to_onnx(pipeline, X_train[:1]).SerializeToString()
-print(f"{len(graph) / 1e6:.1f} MB, {pipeline.score(X_test, y_test):.1%} of new rows right")
+print(f"{len(graph) / 1e6:.1f} MB, test accuracy {pipeline.score(X_test, y_test):.1%}")
 
 # %%
-# Predict with the graph alone
-# ----------------------------
+# Predict with the graph
+# ----------------------
 
 session = onnxruntime.InferenceSession(graph)
 start = perf_counter()

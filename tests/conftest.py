@@ -1,4 +1,4 @@
-"""What must be settled before anything else: SciPy's arrays, and no network."""
+"""Settings of all tests: SciPy's array API, and no network."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from karnet._lstsq.lapack import LIMITS
 from karnet._rows.memory import SIZES
 from tests.offline import ASKED, forbid_network
 
-# scikit-learn computes with arrays of other libraries only if SciPy was told that it may.
+# scikit-learn computes with arrays of other libraries only if this was set before SciPy's import.
 os.environ.setdefault("SCIPY_ARRAY_API", "1")
 forbid_network()
 
@@ -62,8 +62,8 @@ def device_settings(monkeypatch):
 
 
 @pytest.fixture(autouse=True)
-def nobody_is_asked(request):
-    """See to it that no test asks another host, not even one that would get over the refusal."""
+def no_network(request):
+    """Fail a test that connects to another host, even if it handles the error."""
     before = len(ASKED)
     yield
     if "asks_network" not in request.keywords:

@@ -1,6 +1,6 @@
-"""No network but the machine's own: whoever asks for another host is refused, and it is noted.
+"""Refuse and record connections to other hosts.
 
-`python -m tests.offline COMMAND ...` runs karnet's command line that way.
+`python -m tests.offline COMMAND ...` runs karnet's command line without a network.
 """
 
 from __future__ import annotations
@@ -9,14 +9,16 @@ import ipaddress
 import socket
 import sys
 
+# Connections that were refused.
 ASKED: list[str] = []
-# Where the address is among what Python says before it sends, and the name before it looks it up.
+# Positions of the address in the arguments of audit events that connect or send.
 SENT = {"socket.connect": 1, "socket.sendto": 1, "socket.sendmsg": 1}
+# Positions of the name in the arguments of audit events that look up a name.
 LOOKED_UP = {"socket.getaddrinfo": 0, "socket.gethostbyname": 0, "socket.gethostbyaddr": 0}
 
 
 class NetworkForbiddenError(OSError):
-    """Another host was asked for."""
+    """A connection to another host was refused."""
 
 
 def is_here(host: object) -> bool:
@@ -30,7 +32,7 @@ def is_here(host: object) -> bool:
 
 
 def is_number(host: object) -> bool:
-    """Return whether a host is an address already, for which nobody is asked."""
+    """Return whether a host is an address, which needs no look-up."""
     try:
         return bool(ipaddress.ip_address(str(host)))
     except ValueError:
@@ -38,15 +40,15 @@ def is_number(host: object) -> bool:
 
 
 def forbid_network() -> None:
-    """Forbid other hosts, from now on and until the process ends."""
+    """Refuse connections to other hosts until the process ends."""
 
-    def refuse(event: str, said: tuple) -> None:
+    def refuse(event: str, arguments: tuple) -> None:
         if event in SENT:
-            address = said[SENT[event]]
-            # Sockets of a file system have a path for an address.
+            address = arguments[SENT[event]]
+            # The address of a Unix domain socket is a path.
             refused = isinstance(address, tuple) and not is_here(address[0])
         elif event in LOOKED_UP:
-            address = said[LOOKED_UP[event]]
+            address = arguments[LOOKED_UP[event]]
             refused = not is_here(address) and not is_number(address)
         else:
             return

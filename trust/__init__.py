@@ -1,1 +1,1 @@
-"""What can be believed, measured: numbers, bad input, faults and load."""
+"""Long programs that measure reliability: accuracy, reproducibility, bad input, faults, load."""

@@ -1,4 +1,4 @@
-"""Whether answers are the same again, on other threads, versions and processors: `make trust`."""
+"""Compare predictions between runs, thread counts, versions and processors: `make trust`."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from trust.record import table, write_page
 
 ROOT = Path(__file__).parents[1]
 OLDEST = ROOT / ".venv-oldest" / "bin" / "python"
-SAY = (
+PRINT_VERSIONS = (
     "import numpy, scipy, sklearn; "
     "print(f'NumPy {numpy.__version__}, SciPy {scipy.__version__}, "
     "scikit-learn {sklearn.__version__}')"
 )
-# Other kernels of OpenBLAS are what other processors would compute with.
+# Kernels that OpenBLAS selects on other processors.
 KERNELS = ("Haswell", "Sandybridge") if platform.machine() in ("x86_64", "AMD64") else ()
 
 
-def asked(python: Path | str = sys.executable, **environment: str) -> dict[str, list]:
-    """Return the answers of another process."""
+def predictions_of(python: Path | str = sys.executable, **environment: str) -> dict[str, list]:
+    """Return the predictions of a new process with these environment variables."""
     with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "answers.json"
+        file = Path(folder) / "predictions.json"
         command = [str(python), "-m", "trust.answers", str(file)]
         settings = os.environ | {"PYTHONPATH": str(ROOT / "src")} | environment
         subprocess.run(command, cwd=ROOT, env=settings, check=True)
@@ -41,55 +41,83 @@ def threads(n: int) -> dict[str, str]:
 
 
 def compared(python_oldest: Path) -> dict[str, tuple[dict[str, list], dict[str, list], bool]]:
-    """Return pairs of answers by what differs between them, and whether they must be equal."""
-    one, two = asked(**threads(1)), asked(**threads(2))
+    """Return pairs of predictions by the difference in setting, and whether they must be equal."""
+    one, two = predictions_of(**threads(1)), predictions_of(**threads(2))
+    other_hashes = predictions_of(PYTHONHASHSEED="7", **threads(1))
     pairs = {
-        "again, 1 thread, other hashes": (asked(PYTHONHASHSEED="7", **threads(1)), one, True),
-        "again, 2 threads": (asked(**threads(2)), two, True),
-        "2 threads, not 1": (two, one, False),
-        "the kept answers": (one, json.loads(GOLDEN.read_text()), False),
+        "repeated, 1 thread, other hash seed": (other_hashes, one, True),
+        "repeated, 2 threads": (predictions_of(**threads(2)), two, True),
+        "2 threads instead of 1": (two, one, False),
+        "stored predictions": (one, json.loads(GOLDEN.read_text()), False),
     }
     for kernel in KERNELS:
-        other = asked(OPENBLAS_CORETYPE=kernel, **threads(1))
-        pairs[f"kernels for {kernel}"] = (other, one, False)
+        other = predictions_of(OPENBLAS_CORETYPE=kernel, **threads(1))
+        pairs[f"{kernel} kernels"] = (other, one, False)
     if python_oldest.exists():
-        said = subprocess.run([python_oldest, "-c", SAY], capture_output=True, text=True)
-        pairs[said.stdout.strip()] = (asked(python_oldest, **threads(1)), one, False)
+        printed = subprocess.run(
+            [python_oldest, "-c", PRINT_VERSIONS], capture_output=True, text=True
+        )
+        pairs[printed.stdout.strip()] = (predictions_of(python_oldest, **threads(1)), one, False)
     return pairs
 
 
-def shown(off: float) -> str:
-    return f"{off:.0e}" if off else "same"
+# Words of the page for words in the names of cases, which are keys of the stored predictions.
+PAGE_WORDS = {
+    "settles everything": "all hyper-parameters selected",
+    "taken out": "removed",
+    "classes": "classification",
+    "numbers": "regression",
+}
+
+
+def page_name(name: str) -> str:
+    """Return the name of a case on the page."""
+    for stored, word in PAGE_WORDS.items():
+        name = name.replace(stored, word)
+    return name
+
+
+def formatted(difference: float) -> str:
+    return f"{difference:.0e}" if difference else "same"
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--oldest", type=Path, default=OLDEST, help="Python of other versions")
+    parser.add_argument(
+        "--oldest", type=Path, default=OLDEST, help="Python with the oldest supported libraries"
+    )
     began = time.perf_counter()
     pairs = compared(parser.parse_args().oldest)
-    found = {
-        what: {name: difference(some[name], others[name]) for name in CASES}
-        for what, (some, others, _) in pairs.items()
+    differences = {
+        setting: {name: difference(some[name], others[name]) for name in CASES}
+        for setting, (some, others, _) in pairs.items()
     }
     met = all(
-        off <= (0.0 if pairs[what][2] else bound(name))
-        for what, of in found.items()
-        for name, off in of.items()
+        value <= (0.0 if pairs[setting][2] else bound(name))
+        for setting, by_name in differences.items()
+        for name, value in by_name.items()
     )
     rows = [
-        [f"**{name}**" if name in STEADY else name, *(shown(of[name]) for of in found.values())]
+        [
+            f"**{page_name(name)}**" if name in STEADY else page_name(name),
+            *(formatted(by_name[name]) for by_name in differences.values()),
+        ]
         for name in CASES
     ]
     parts = [
-        "The largest difference of answers (decision values or numbers), over the largest answer. "
-        f"In bold: random layers or a ridge, which are to agree to {STEADY_TO:.0e} everywhere, and "
-        "bit for bit where a run is only repeated. The others pull back without a ridge: their "
-        "layers are singular to rounding, and the figure is what rounding does to them.",
-        table(["", *found], rows),
-        "All is as it should be." if met else "**Something is not as it should be.**",
+        "Each figure is the largest difference between two sets of predictions (decision values "
+        "or regression outputs), relative to the largest prediction. Networks in bold have random "
+        f"layers or a ridge: their predictions must agree to {STEADY_TO:.0e} in every comparison, "
+        "and bit for bit when a run is repeated. The other networks pull back without a ridge. "
+        "Their layers are numerically singular, and the figure shows how far they amplify "
+        "rounding errors.",
+        table(["", *differences], rows),
+        "All comparisons are within their bounds."
+        if met
+        else "**Some comparisons are out of bounds.**",
     ]
     counts = f"{len(CASES)} networks, {len(pairs)} comparisons, {time.perf_counter() - began:.0f} s"
-    page = write_page("determinism", "The same answers again", "make trust", counts, parts)
+    page = write_page("determinism", "Reproducibility", "make trust", counts, parts)
     print(page.read_text())
     return 0 if met else 1
 

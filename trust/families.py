@@ -1,4 +1,4 @@
-"""Families of least-squares problems from easy to hopeless, each with its exact solution."""
+"""Families of least-squares problems, from easy to singular, with their exact solutions."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import hilbert
 
-from tests.reference import with_ones, with_spectrum
 from trust.exact import exact_solution, low_rank_solution
+from trust.matrices import with_ones, with_spectrum
 from trust.nist import DATASETS, Dataset
 
 Array = NDArray[np.float64]
@@ -18,9 +18,9 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Instance:
-    """A least-squares problem, its solution, to 50 digits and then rounded, and its exact rank.
+    """A least-squares problem, its exact rank, and its solution to 50 digits, rounded to doubles.
 
-    With a bias, solution and rank are those of [1, A].
+    With a bias, solution and rank refer to [1, A].
     """
 
     A: Array
@@ -31,7 +31,7 @@ class Instance:
 
     @property
     def matrix(self) -> Array:
-        """The matrix in double precision, the column of ones included."""
+        """The matrix in double precision, including the column of ones."""
         A = self.A.astype(np.float64)
         return with_ones(A) if self.bias else A
 
@@ -43,7 +43,7 @@ CONDITIONS = [1e0, 1e2, 1e4, 1e5, 1e6, 1e8, 1e10, 1e12, 1e14, 1e15, 1e16]
 
 
 def full_rank(draw: Draw) -> Family:
-    """Return the family of a matrix drawn anew for each seed."""
+    """Return the family of a matrix that is drawn for each seed."""
 
     def instance(seed: int) -> Instance:
         rng = np.random.default_rng(seed)
@@ -55,18 +55,18 @@ def full_rank(draw: Draw) -> Family:
 
 
 def _right_hand_side(rng: np.random.Generator, A: Array, seed: int) -> Array:
-    """Return one that can be fitted for even seeds, else one that leaves a large residual."""
+    """Return a right-hand side in the range of A for even seeds, else with a large residual."""
     return rng.standard_normal(len(A)) if seed % 2 else A @ rng.standard_normal(A.shape[1])
 
 
 def graded(condition: float, m: int, n: int) -> Draw:
-    """Return a draw with singular values evenly spread, in logarithms, over the condition."""
+    """Return a draw whose singular values are evenly spaced in logarithm."""
     values = np.logspace(0, -np.log10(condition), min(m, n))
     return lambda rng: with_spectrum(rng, m, n, values)
 
 
 def scaled_columns(draw: Draw) -> Draw:
-    """Return the draw in units from 1e-8 to 1e8."""
+    """Return the draw with columns scaled by factors from 1e-8 to 1e8."""
 
     def scaled(rng: np.random.Generator) -> Array:
         A = draw(rng)
@@ -76,7 +76,7 @@ def scaled_columns(draw: Draw) -> Draw:
 
 
 def scaled_rows(draw: Draw) -> Family:
-    """Return the draw with rows, and their right-hand sides, of weights from 1e-8 to 1e8."""
+    """Return the draw with rows and right-hand sides scaled by factors from 1e-8 to 1e8."""
 
     def instance(seed: int) -> Instance:
         rng = np.random.default_rng(seed)
@@ -90,7 +90,7 @@ def scaled_rows(draw: Draw) -> Family:
 
 
 def with_bias(draw: Draw, offset: float) -> Family:
-    """Return the draw with a bias, its columns about an offset."""
+    """Return the draw with a bias and with an offset added to all columns."""
 
     def instance(seed: int) -> Instance:
         rng = np.random.default_rng(seed)
@@ -103,7 +103,7 @@ def with_bias(draw: Draw, offset: float) -> Family:
 
 
 def shuffled(A: Array) -> Draw:
-    """Vary the roundings of one famous matrix: its rows and columns in random order."""
+    """Return a matrix with rows and columns in random order, so that its rounding varies."""
     return lambda rng: A[rng.permutation(len(A))][:, rng.permutation(A.shape[1])]
 
 
@@ -113,7 +113,7 @@ def stored_in_single(draw: Draw) -> Draw:
 
 
 def low_rank(shape: tuple[int, int], rank: int, bits: int = 0, units: int = 0) -> Family:
-    """Return products ``U V`` of whole numbers, so that rank and solution are known exactly.
+    """Return products ``U V`` of integer matrices, whose rank and solution are known exactly.
 
     Columns of U are multiplied with powers of 2 down to ``2^-bits``, so that singular values differ
     by about that much, and columns of V with powers between ``2^-units`` and ``2^units``.
@@ -127,7 +127,7 @@ def low_rank(shape: tuple[int, int], rank: int, bits: int = 0, units: int = 0) -
         V *= 2.0 ** rng.integers(-units, units + 1, n)
         A = U @ V  # of at most 53 bits, so exact
         b = A @ rng.standard_normal(n)
-        # A right-hand side nearly orthogonal to all columns would be felt more than they are.
+        # A right-hand side nearly orthogonal to all columns would dominate the error.
         b += seed % 2 * np.linalg.norm(b) * rng.standard_normal(m) / np.sqrt(m)
         return Instance(A, b, low_rank_solution(U, V, b), rank)
 
@@ -135,11 +135,11 @@ def low_rank(shape: tuple[int, int], rank: int, bits: int = 0, units: int = 0) -
 
 
 def large(condition: float, m: int = 3000, n: int = 120) -> Family:
-    """Return problems of which the solution is known without a computation.
+    """Return problems whose solution is known without computing it.
 
-    Entries are multiples of 2^-40 and weights whole numbers, so ``b = A w`` is exact. For odd seeds
-    every row is there twice, once with d added to b and once with d taken off: that is orthogonal
-    to all columns, and w is the solution still.
+    Entries are multiples of 2^-40 and weights are integers, so ``b = A w`` is exact. For odd seeds
+    every row occurs twice, once with d added to b and once with d subtracted. That change of b is
+    orthogonal to all columns, so w is still the solution.
     """
 
     def instance(seed: int) -> Instance:
@@ -153,7 +153,7 @@ def large(condition: float, m: int = 3000, n: int = 120) -> Family:
 
 
 def disturbed(dataset: Dataset) -> Family:
-    """Return a data set of NIST in random order, its y times one plus a hundredth of noise."""
+    """Return a data set of NIST in random order, with 1 % noise on y."""
 
     def instance(seed: int) -> Instance:
         rng = np.random.default_rng(seed)
@@ -167,18 +167,18 @@ def disturbed(dataset: Dataset) -> Family:
 
 
 def laeuchli(epsilon: float, n: int = 6) -> Array:
-    """Return a row of ones above epsilon times the identity: ``A'A`` loses epsilon."""
+    """Return a row of ones above epsilon times the identity; epsilon is lost in ``A'A``."""
     return np.vstack([np.ones(n), epsilon * np.eye(n)])
 
 
 def kahan(n: int, angle: float) -> Array:
-    """Return Kahan's triangle, of which QR with pivots does not see how near to singular it is."""
+    """Return Kahan's triangle, whose small singular value is not visible in a pivoted QR."""
     s, c = np.sin(angle), np.cos(angle)
     return s ** np.arange(n)[:, None] * (np.eye(n) - c * np.triu(np.ones((n, n)), 1))
 
 
 def golub_klema_stewart(n: int) -> Array:
-    """Return the triangle of Golub, Klema and Stewart: singular to ``2^-n``, no entry is small."""
+    """Return the triangle of Golub, Klema and Stewart: singular to ``2^-n``, no small entry."""
     return (np.eye(n) - np.triu(np.ones((n, n)), 1)) / np.sqrt(np.arange(1, n + 1))
 
 

@@ -1,4 +1,4 @@
-"""Every command and function that writes, and how its files are read again."""
+"""Every command and function that writes files, and readers for these files."""
 
 from __future__ import annotations
 
@@ -25,28 +25,27 @@ import karnet
 from karnet import KARClassifier
 from karnet.cli import main
 from karnet.datasets import load
-from tests.datasets.openml import server_in_place_of_openml
-from tests.datasets.test_datasets import plausible
+from tests.datasets.openml import plausible, server_in_place_of_openml
 
-# What no reader would take for a whole file.
+# Contents of an old file: no reader accepts them.
 OLD = b"old"
 ROWS = 3000
 
 
 @dataclass(frozen=True)
 class Writer:
-    """A command or a function that writes.
+    """A command or a function that writes files.
 
     Attributes
     ----------
     name : str
-        What it is called.
+        Name in the table.
     work : callable
         Writes into the folder that it is given.
     readers : dict
-        From the names of the files it writes to what reads such a file, or fails.
+        A reader for the name of each file; it raises an error if the file is incomplete.
     replaces : bool
-        Whether it takes the place of an old file.
+        Whether it replaces an old file.
     """
 
     name: str
@@ -55,16 +54,16 @@ class Writer:
     replaces: bool = True
 
     def in_folder(self, folder: Path) -> Callable[[], None]:
-        """Return the work in a folder, to be called without anything."""
+        """Return the work in a folder, as a function without arguments."""
         return partial(self.work, folder)
 
     def put_old(self, folder: Path) -> None:
-        """Put old files in the places of those that will be written."""
+        """Write old files under the names of the output files."""
         for name in self.readers if self.replaces else ():
             (folder / name).write_bytes(OLD)
 
     def faulty(self, folder: Path) -> list[str]:
-        """Return what is wrong with the files of a folder: no old file, and not a whole one."""
+        """Return the files of a folder that are incomplete or should not exist."""
         wrong = []
         for name, read in self.readers.items():
             path = folder / name
@@ -73,14 +72,14 @@ class Writer:
             try:
                 read(path)
             except Exception as error:
-                wrong.append(f"{self.name}: {name} is half a file ({error})")
-        # One look: another run may begin or end a draft meanwhile.
+                wrong.append(f"{self.name}: {name} is incomplete ({error})")
+        # Listed once: another run may create or remove a draft at the same time.
         names = {path.name for path in folder.iterdir() if not path.match(DRAFT)}
         others = names - set(self.readers)
-        return wrong + [f"{self.name}: {name} should not be there" for name in sorted(others)]
+        return wrong + [f"{self.name}: {name} should not exist" for name in sorted(others)]
 
     def finished(self, folder: Path) -> bool:
-        """Return whether all files are there, whole and new."""
+        """Return whether all files exist, are complete and are new."""
         paths = [folder / name for name in self.readers]
         return not self.faulty(folder) and all(
             path.exists() and path.read_bytes() != OLD for path in paths
@@ -91,12 +90,12 @@ DRAFT = ".karnet-*.part"
 
 
 def strays(folder: Path) -> list[str]:
-    """Return the names of unfinished files that were left behind, in all folders below."""
+    """Return the names of all temporary files in a folder and its subfolders."""
     return sorted(path.name for path in folder.rglob(DRAFT))
 
 
 def command(*arguments: str) -> Callable[[Path], None]:
-    """Return the command line, in a folder."""
+    """Return a function that runs the command line with output into a folder."""
 
     def run(folder: Path) -> None:
         main([each.replace("OUT", str(folder)) for each in arguments])
@@ -105,7 +104,7 @@ def command(*arguments: str) -> Callable[[Path], None]:
 
 
 def function(call: Callable[[Path], object]) -> Callable[[Path], None]:
-    """Return a function whose errors are said as the command line would."""
+    """Return a function that reports errors as the command line does."""
 
     def run(folder: Path) -> None:
         try:
@@ -157,7 +156,7 @@ def read_cache(path: Path) -> None:
     assert load("tae", cache=path.parent).source == "cache"
 
 
-# By the endings of names.
+# Readers by the suffix of the file name.
 READERS = {
     ".png": image.imread,
     ".svg": ElementTree.parse,
@@ -171,7 +170,7 @@ READERS = {
 
 
 def write_inputs(folder: Path) -> None:
-    """Write tables and a model that commands read."""
+    """Write the tables and the model that the commands read."""
     rng = np.random.default_rng(0)
     for name, n in (("table", 200), ("rows", ROWS)):
         X = rng.standard_normal((n, 2))
@@ -188,13 +187,13 @@ def write_inputs(folder: Path) -> None:
 
 @contextmanager
 def openml() -> Iterator[None]:
-    """Have a server in the place of OpenML, in a process of its own."""
+    """Run a stand-in for OpenML in a separate process."""
     with pytest.MonkeyPatch.context() as patch:
         server, stand_in = server_in_place_of_openml(patch)
         stand_in.offer("tae", *plausible("tae"), nominal=("target",))
         pid = os.fork()
         if not pid:
-            # Who asks may be killed before the answer.
+            # A client may be killed before it has the response.
             server.handle_error = lambda *_: None
             server.serve_forever()
         server.server_close()
@@ -206,14 +205,14 @@ def openml() -> Iterator[None]:
 
 
 def large_network() -> KARClassifier:
-    """Return a network of some megabytes."""
+    """Return a network of several megabytes."""
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((300, 300)), rng.integers(0, 3, 300)
     return KARClassifier((800,), hidden="random", alpha=1.0, random_state=0).fit(X, y)
 
 
 def writers(inputs: Path) -> list[Writer]:
-    """Return all that write single files."""
+    """Return all commands and functions that write single files."""
     table, rows, model = (str(inputs / name) for name in ("table.csv", "rows.csv", "model.karnet"))
     fit = ("fit", table, "--target", "target", "--quiet", "--model", "OUT/m.karnet")
     predict = ("predict", model, rows, "--quiet", "-o")

@@ -1,4 +1,4 @@
-"""Ctrl-C during a command: exit code 130, one line, nothing half-written."""
+"""Ctrl-C during a command: exit code 130, one line, no incomplete file."""
 
 from __future__ import annotations
 
@@ -21,25 +21,27 @@ from trust.record import table
 HEADER = (
     "command",
     "interrupts",
-    "130 and one line",
+    "exit code 130 and one line",
     "ended before",
-    "worst time to end",
-    "half files",
-    "left behind",
-    "otherwise",
+    "longest time to end",
+    "incomplete files",
+    "files or processes left",
+    "other endings",
 )
-SAID = "karnet: interrupted."
-# Seconds within which a command should end; and one that must first end two other processes.
-SOON, WITH_OTHERS = 1.0, 3.0
+MESSAGE = "karnet: interrupted."
+# Seconds within which a command must end.
+SOON = 1.0
+# Seconds for a command that must first end two other processes.
+WITH_OTHERS = 3.0
 
 
 @dataclass
 class Counts:
-    """How interrupted commands ended."""
+    """The numbers of interrupted runs of a command, by how they ended."""
 
     name: str
     soon: float = SOON
-    said: int = 0
+    interrupted: int = 0
     before: int = 0
     latencies: list[float] = field(default_factory=list)
     half: list[str] = field(default_factory=list)
@@ -49,21 +51,21 @@ class Counts:
     @property
     def row(self) -> tuple[object, ...]:
         """Return the row of the table."""
-        n = self.said + self.before + len(self.other)
+        n = self.interrupted + self.before + len(self.other)
         worst = f"{1000 * max(self.latencies, default=0.0):.0f} ms"
         found = (self.half, self.left, self.other)
-        return f"`{self.name}`", n, self.said, self.before, worst, *map(len, found)
+        return f"`{self.name}`", n, self.interrupted, self.before, worst, *map(len, found)
 
     @property
     def wrong(self) -> list[str]:
-        """Return all that should not have been found."""
+        """Return all failures."""
         late = [f"{self.name}: {each:.2f} s to end" for each in self.latencies if each > self.soon]
         return [*late, *self.half, *self.left, *self.other]
 
     def note(self, ended: Ended) -> None:
         """Count how one run ended."""
-        if ended.code == 130 and ended.said == SAID:
-            self.said += 1
+        if ended.code == 130 and ended.message == MESSAGE:
+            self.interrupted += 1
             self.latencies.append(ended.latency or 0.0)
         elif ended.code == 0:
             self.before += 1
@@ -72,7 +74,7 @@ class Counts:
 
 
 def interrupt_command(writer: Writer, times: int, seed: int = 0) -> Counts:
-    """Return how a command ends that is interrupted at random moments."""
+    """Return how a command ends if it is interrupted at random moments."""
     rng, counts = random.Random(seed), Counts(writer.name)
     seconds = largest.__wrapped__(writer.work)[1]
     with folder() as top:
@@ -92,7 +94,7 @@ def interrupt_command(writer: Writer, times: int, seed: int = 0) -> Counts:
 
 
 def interrupt_reproduce(some: Path, times: int, seed: int = 0) -> Counts:
-    """Return how `karnet reproduce` ends that is interrupted."""
+    """Return how `karnet reproduce` ends if it is interrupted."""
     rng, counts, before = random.Random(seed), Counts("karnet reproduce"), fits_in(some)
     with folder() as top:
         runs = []
@@ -115,7 +117,7 @@ def _note_reproduced(counts: Counts, ended: Ended, out: Path, before: Fits) -> N
 
 
 def interrupt_two_jobs(times: int) -> Counts:
-    """Return how `karnet reproduce` in a process of its own, with two more at work, ends."""
+    """Return how `karnet reproduce --jobs 2` ends if it is interrupted."""
     counts, known = Counts("karnet reproduce --jobs 2", WITH_OTHERS), _orphans()
     line = ["reproduce", "uci", *SMALL]
     line[line.index("--jobs") + 1] = "2"
@@ -140,7 +142,7 @@ def interrupt_two_jobs(times: int) -> Counts:
 
 
 def _orphans() -> set[str]:
-    """Return the processes of joblib that have lost the one they work for."""
+    """Return the worker processes of joblib whose parent has ended."""
     return {path.name for path in Path("/proc").glob("[0-9]*") if _is_orphan(path)}
 
 
@@ -153,7 +155,7 @@ def _is_orphan(process: Path) -> bool:
 
 
 def _left(known: set[str]) -> list[str]:
-    """Return processes that are left after a while."""
+    """Return worker processes that are still running after five seconds."""
     end = time.monotonic() + 5.0
     while (found := _orphans() - known) and time.monotonic() < end:
         time.sleep(0.1)
@@ -161,5 +163,5 @@ def _left(known: set[str]) -> list[str]:
 
 
 def shown(found: list[Counts]) -> str:
-    """Return the table of what was found."""
+    """Return the table of the counts."""
     return table(HEADER, [each.row for each in found])

@@ -1,4 +1,4 @@
-"""Dask: workers killed, schedulers restarted, slow workers, partitions that raise."""
+"""Faults on Dask: killed workers, restarted schedulers, slow workers, partitions that raise."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from trust.fault_kills import folder
 from trust.record import table
 
 M, D, CHUNK = 3000, 6, 100
-# Seconds after which a fit hangs.
+# Seconds after which a fit counts as hanging.
 LIMIT = 90.0
-HEADER = ("fault", "seconds", "outcome", "right", "the next fit")
+HEADER = ("fault", "seconds", "outcome", "as required", "next fit")
 
 
 @dataclass(frozen=True)
 class Found:
-    """How a fit with a fault ended, and whether the next one does well."""
+    """The outcome of a fit with a fault, and whether the next fit is correct."""
 
     name: str
     seconds: float
@@ -48,12 +48,12 @@ class Found:
             f"{self.seconds:.1f}",
             self.outcome,
             right[self.right],
-            ("wrong", "right")[self.next_is_right],
+            ("wrong", "correct")[self.next_is_right],
         )
 
     @property
     def wrong(self) -> list[str]:
-        """Return what should not have been found."""
+        """Return the failure, if there was one."""
         return [] if self.right and self.next_is_right else [f"{self.name}: {self.outcome}"]
 
 
@@ -68,7 +68,7 @@ def network() -> KARRegressor:
 
 
 def slow_and_noted(block: Any, folder: Any = None, seconds: float = 0.02) -> Any:
-    """Return a block after a while, and note that it was read."""
+    """Return a block after a delay, and record that it was read."""
     if folder is not None:
         time.sleep(seconds)
         Path(folder, f"{time.monotonic_ns()}-{os.getpid()}").touch()
@@ -76,7 +76,7 @@ def slow_and_noted(block: Any, folder: Any = None, seconds: float = 0.02) -> Any
 
 
 def slow_on_one(block: Any, folder: Any = None) -> Any:
-    """Return a block, after long on the worker that was the first to come."""
+    """Return a block, after a long delay on the first worker that asked for one."""
     if folder is not None:
         first = Path(folder, "first")
         if not first.exists():
@@ -97,7 +97,7 @@ def raises(block: Any, folder: Any = None) -> Any:
 
 
 def collections(read: Callable[..., Any], where: Path, **options: Any) -> tuple[Any, Any]:
-    """Return rows as Dask arrays whose blocks are read by a function, anew for every pass."""
+    """Return rows as Dask arrays whose blocks are read by a function in every pass."""
     X, y = rows()
     blocks = da.from_array(X, chunks=(CHUNK, -1))
     read_blocks = blocks.map_blocks(read, folder=str(where), meta=X[:0], **options)
@@ -106,7 +106,7 @@ def collections(read: Callable[..., Any], where: Path, **options: Any) -> tuple[
 
 @contextmanager
 def cluster() -> Iterator[Client]:
-    """Give a client of two workers."""
+    """Provide a client with two workers."""
     with (
         LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as workers,
         Client(workers, set_as_default=False) as client,
@@ -115,7 +115,7 @@ def cluster() -> Iterator[Client]:
 
 
 def same(net: Any) -> bool:
-    """Return whether the network is that of the rows in memory, bit for bit."""
+    """Return whether the network equals the one fitted in memory, bit for bit."""
     expected = network().fit(*rows())
     return net.layers_ == expected.layers_ and all(map(np.array_equal, net.coefs_, expected.coefs_))
 
@@ -127,10 +127,10 @@ def attempt(
     fault: Callable[[], None],
     next_client: Callable[[], Client] | None = None,
 ) -> Found:
-    """Return how a fit ends that meets with a fault, which runs beside it."""
+    """Return the outcome of a fit during which a fault occurs."""
     net, errors = network(), []
 
-    def learn() -> None:
+    def fit() -> None:
         try:
             with client.as_current():
                 net.fit(*collected)
@@ -138,32 +138,33 @@ def attempt(
             errors.append(error)
 
     start = time.monotonic()
-    learning = threading.Thread(target=learn, daemon=True)
-    learning.start()
+    fitting = threading.Thread(target=fit, daemon=True)
+    fitting.start()
     fault()
-    learning.join(LIMIT)
+    fitting.join(LIMIT)
     seconds = time.monotonic() - start
-    if learning.is_alive():
+    if fitting.is_alive():
         return Found(name, seconds, f"hangs after {LIMIT:.0f} s", False, False)
     if errors:
-        outcome, right = _said(errors[0]), _is_sentence(errors[0]) and not hasattr(net, "coefs_")
+        outcome = _message(errors[0])
+        right = _is_sentence(errors[0]) and not hasattr(net, "coefs_")
     else:
         right = same(net)
         outcome = "the same network, bit for bit" if right else "another network"
     return Found(name, seconds, outcome, right, _next(next_client() if next_client else client))
 
 
-def _said(error: BaseException) -> str:
+def _message(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}".replace("\n", "\\n").replace("|", "/")
 
 
 def _is_sentence(error: BaseException) -> bool:
-    said = str(error)
-    return isinstance(error, (RuntimeError, ValueError)) and "\n" not in said and said != ""
+    message = str(error)
+    return isinstance(error, (RuntimeError, ValueError)) and "\n" not in message and message != ""
 
 
 def _next(client: Client) -> bool:
-    """Return whether a fit without any fault is right."""
+    """Return whether a fit without a fault is correct."""
     X, y = rows()
     with client.as_current():
         net = network().fit(da.from_array(X, chunks=(500, -1)), da.from_array(y, chunks=500))
@@ -171,7 +172,7 @@ def _next(client: Client) -> bool:
 
 
 def wait_for(where: Path, n: int) -> None:
-    """Wait until so many blocks have been read."""
+    """Wait until n blocks have been read."""
     end = time.monotonic() + LIMIT
     while len(os.listdir(where)) < n:
         if time.monotonic() > end:
@@ -184,7 +185,7 @@ def _pids(client: Client) -> list[int]:
 
 
 def killing(client: Client, where: Path, n_workers: int) -> Callable[[], None]:
-    """Return what kills workers in the second pass."""
+    """Return a function that kills workers in the second pass."""
     pids = _pids(client)[:n_workers]
 
     def kill() -> None:
@@ -196,7 +197,7 @@ def killing(client: Client, where: Path, n_workers: int) -> Callable[[], None]:
 
 
 def restarting(client: Client, where: Path) -> Callable[[], None]:
-    """Return what makes the scheduler forget everything, and all workers begin anew."""
+    """Return a function that restarts the scheduler and all workers in the second pass."""
 
     def restart() -> None:
         wait_for(where, int(1.5 * M / CHUNK))
@@ -206,7 +207,7 @@ def restarting(client: Client, where: Path) -> Callable[[], None]:
 
 
 def on_cluster(name: str) -> Found:
-    """Return what happens on a cluster of two workers."""
+    """Return the outcome of one fault on a cluster of two workers."""
     read = {"a worker is slow": slow_on_one, "a partition raises": raises}
     with cluster() as client, folder() as where:
         faults = {
@@ -228,7 +229,7 @@ ON_CLUSTER = (
 
 
 class OwnScheduler:
-    """A scheduler and two workers in processes of their own, so that it can be killed."""
+    """A scheduler and two workers in separate processes, so that the scheduler can be killed."""
 
     def __init__(self, where: Path, port: int) -> None:
         self.where, self.port = where, port
@@ -241,7 +242,7 @@ class OwnScheduler:
 
     def start(self, kind: str, *options: object) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-m", "dask", kind, *map(str, options), "--no-dashboard"]
-        # They find what this process finds.
+        # The new process imports from the same folders as this one.
         env = {**os.environ, "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path))}
         with (self.where / "log.txt").open("a") as log:
             return subprocess.Popen(command, cwd=self.where, env=env, stdout=log, stderr=log)
@@ -252,7 +253,7 @@ class OwnScheduler:
         return client
 
     def restart(self) -> None:
-        """Kill the scheduler, and start another one in its place, with workers of its own."""
+        """Kill the scheduler and start another one with its own workers."""
         self.scheduler.kill()
         self.scheduler.wait()
         self.scheduler = self.start("scheduler", "--host", "127.0.0.1", "--port", self.port)
@@ -272,7 +273,7 @@ def free_port() -> int:
 
 
 def without_scheduler() -> Found:
-    """Return what happens if the scheduler is killed, and another one takes its place."""
+    """Return the outcome if the scheduler is killed and replaced."""
     with folder() as where, folder() as notes:
         own = OwnScheduler(where, free_port())
         try:
@@ -293,5 +294,5 @@ def without_scheduler() -> Found:
 
 
 def shown(found: list[Found]) -> str:
-    """Return the table of what was found."""
+    """Return the table of the outcomes."""
     return table(HEADER, [each.row for each in found])

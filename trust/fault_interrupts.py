@@ -1,4 +1,4 @@
-"""Ctrl-C while a network is learned: soon back, and everything as it was before."""
+"""Ctrl-C during a fit: it returns soon, and the estimator is unchanged."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from karnet import KARClassifier, KARClassifierCV, KARRegressor, KARRegressorCV
 from trust.record import table
 
 HEADER = (
-    "what is interrupted",
-    "takes",
+    "call",
+    "duration",
     "interrupts",
-    "worst time to come back",
+    "longest time to return",
     "median",
-    "at calls of functions",
+    "interrupts at function calls",
     "estimator changed",
     "BLAS limited",
     "threads or processes left",
 )
-# The files whose functions are interrupted, by how their names begin.
+# Prefixes of the files whose functions are interrupted.
 WATCHED = (str(Path(karnet.__file__).parent), contextlib.__file__)
-# Sends an interrupt to its parent after as many seconds as it is told, and says when it did.
+# Program that sends an interrupt to its parent after a given delay, and prints the time.
 SENDER = """
 import os, signal, sys, time
 print("ready", flush=True)
@@ -46,25 +46,25 @@ for line in sys.stdin:
     os.kill(os.getppid(), signal.SIGINT)
     print(now, flush=True)
 """
-# Seconds within which an interrupt should be answered.
+# Seconds within which an interrupted call must return.
 SOON = 1.0
 
 
 @dataclass(frozen=True)
 class Case:
-    """Something that takes long, on an estimator that may be fitted already."""
+    """A long call of an estimator, which may already be fitted."""
 
     name: str
     estimator: Any
     act: Callable[[Any], object]
     first: Callable[[Any], object]
-    # Not to be begun unfitted.
+    # Whether the call needs a fitted estimator.
     needs_fit: bool = False
 
 
 @dataclass
 class Counts:
-    """What interrupts did."""
+    """The effects of interrupts on one call."""
 
     name: str
     seconds: float = 0.0
@@ -90,14 +90,14 @@ class Counts:
 
     @property
     def wrong(self) -> list[str]:
-        """Return all that should not have been found."""
+        """Return all failures."""
         late = [f"{self.name}: {each:.2f} s to come back" for each in self.latencies if each > SOON]
         return [*late, *self.changed, *self.limited, *self.left]
 
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What an interrupt must leave as it is."""
+    """The state of the process that an interrupt must not change."""
 
     blas: tuple[Any, ...]
     threads: frozenset[str]
@@ -105,7 +105,7 @@ class Surroundings:
 
     @classmethod
     def now(cls) -> Surroundings:
-        """Return what there is now."""
+        """Return the present state."""
         blas = tuple((each["filepath"], each["num_threads"]) for each in threadpool_info())
         threads = frozenset(each.name for each in threading.enumerate() if each.is_alive())
         return cls(blas, threads, frozenset(_children()))
@@ -118,13 +118,13 @@ def _children() -> Iterator[str]:
 
 
 def state(estimator: Any) -> bytes:
-    """Return all that an estimator holds."""
+    """Return the pickled attributes of an estimator."""
     return pickle.dumps(vars(estimator))
 
 
 @contextmanager
 def sender() -> Iterator[Callable[[float], Callable[[], float]]]:
-    """Give a function that lets an interrupt come in some seconds, and then tells when it did."""
+    """Provide a function that schedules an interrupt and returns a function for its time."""
     command = [sys.executable, "-c", SENDER]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -144,7 +144,7 @@ def sender() -> Iterator[Callable[[float], Callable[[], float]]]:
 
 
 def prepared(case: Case, fitted: bool) -> bytes:
-    """Return the estimator of a case, learned from something else before, or not at all."""
+    """Return the pickled estimator of a case, fitted to other rows or not at all."""
     estimator = pickle.loads(pickle.dumps(case.estimator))
     if fitted or case.needs_fit:
         case.first(estimator)
@@ -152,10 +152,10 @@ def prepared(case: Case, fitted: bool) -> bytes:
 
 
 def interrupt(case: Case, times: int, seed: int = 0) -> Counts:
-    """Return what interrupts at random moments do."""
+    """Return the effects of interrupts at random moments."""
     rng, counts = random.Random(seed), Counts(case.name)
     starts = [prepared(case, fitted) for fitted in (False, True)]
-    for start in starts:  # the first is warmer than it was
+    for start in starts:  # the second run has everything loaded
         estimator, begin = pickle.loads(start), time.perf_counter()
         case.act(estimator)
         counts.seconds = time.perf_counter() - begin
@@ -176,7 +176,7 @@ def _interrupt_once(
     around: Surroundings,
     counts: Counts,
 ) -> None:
-    """Let an interrupt come, and look at what it did, unless it came before or after the work."""
+    """Interrupt a call, and record the effects unless the interrupt came before or after it."""
     estimator = pickle.loads(start)
     before, acting = state(estimator), False
     try:
@@ -197,7 +197,7 @@ def _compare(
     case: Case, estimator: Any, before: bytes, around: Surroundings, counts: Counts
 ) -> None:
     now, end = Surroundings.now(), time.monotonic() + SOON
-    # What is about to end has the time to do so.
+    # Threads and processes that are about to end have time to do so.
     while now != around and time.monotonic() < end:
         time.sleep(0.001)
         now = Surroundings.now()
@@ -213,7 +213,7 @@ def _compare(
 
 
 def moments_of(act: Callable[[], object]) -> int:
-    """Return how often karnet's code could be interrupted in this thread."""
+    """Return the number of moments at which karnet's code can be interrupted in this thread."""
     n = 0
 
     def count() -> None:
@@ -227,7 +227,7 @@ def moments_of(act: Callable[[], object]) -> int:
 
 @contextmanager
 def _at_moments(step: Callable[[], None]) -> Iterator[None]:
-    """Call `step` where Python may be interrupted: functions begin there, or one of C has ended."""
+    """Call `step` where Python can be interrupted: at calls, and when C functions return."""
 
     def watch(frame: Any, event: str, _: Any) -> None:
         if event in ("call", "c_return") and frame.f_code.co_filename.startswith(WATCHED):
@@ -241,12 +241,12 @@ def _at_moments(step: Callable[[], None]) -> Iterator[None]:
 
 
 def interrupt_everywhere(case: Case, times: int, counts: Counts, seed: int = 0) -> None:
-    """Count what interrupts do at moments drawn from all that there are."""
+    """Count the effects of interrupts at moments drawn from all possible ones."""
     rng = random.Random(seed)
     starts = [prepared(case, fitted) for fitted in (False, True)]
     n = moments_of(lambda: case.act(pickle.loads(starts[0])))
     around = Surroundings.now()
-    # The last moment is that of the watch itself.
+    # The last moment belongs to the profiler itself.
     for number in sorted(rng.sample(range(n - 1), min(times, n - 1))):
         estimator = pickle.loads(starts[number % 2])
         before, left = state(estimator), number
@@ -269,7 +269,7 @@ def interrupt_everywhere(case: Case, times: int, counts: Counts, seed: int = 0) 
 
 
 def cases(m: int, h: int) -> list[Case]:
-    """Return what takes long, from about m rows and h units."""
+    """Return long calls with about m rows and h units."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((m, 10))
     y = np.sin(X[:, 0]) + X[:, 1] * X[:, 2]
@@ -281,11 +281,11 @@ def cases(m: int, h: int) -> list[Case]:
     number, classes = KARRegressor((h,), **random_net), KARClassifier((h,), **random_net)
     other = KARRegressor((h,), **random_net).fit(X[half], y[half])
 
-    def learned(net: Any, targets: Any) -> Callable[[Any], object]:
+    def fit_few(targets: Any) -> Callable[[Any], object]:
         return lambda net: net.fit(X[few], targets[few])
 
     def case(name: str, net: Any, act: Callable[[Any], object], targets: Any = y) -> Case:
-        return Case(name, net, act, learned(net, targets))
+        return Case(name, net, act, fit_few(targets))
 
     def changing(name: str, act: Callable[[Any], object]) -> Case:
         return Case(name, number, act, lambda net: net.fit(X[half], y[half]), needs_fit=True)

@@ -1,4 +1,4 @@
-"""Killed at any moment: the old file or the new one under the final name, never a part."""
+"""Kills at any moment: the final name holds the old file or the new one, never a part of it."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ from trust.record import table
 
 KILLS = (signal.SIGKILL, signal.SIGXFSZ)
 HEADER = (
-    "what writes",
-    "killed: at random moments",
-    "at steps of writing",
-    "inside a write",
+    "writer",
+    "kills at random moments",
+    "kills at steps of writing",
+    "kills inside a write",
     "old file or none",
     "new file",
-    "half files",
-    "left behind",
+    "incomplete files",
+    "temporary files left",
     "run again",
     "of these failed",
 )
-# After one kill of so many the command is run again, undisturbed.
+# The command is run again, without a fault, after every so many kills.
 EVERY = 8
 
 
 @dataclass
 class Counts:
-    """What was killed, and what was found afterwards."""
+    """The numbers of kills of one writer, and of the files found afterwards."""
 
     name: str
     seconds: float = 0.0
@@ -71,13 +71,13 @@ class Counts:
 
 @contextmanager
 def folder() -> Iterator[Path]:
-    """Give an empty folder."""
+    """Provide an empty folder."""
     with TemporaryDirectory(prefix="faults-") as name:
         yield Path(name)
 
 
 def steps_of(work: Callable[[Path], None]) -> int:
-    """Return how many steps of writing there are."""
+    """Return the number of steps of writing."""
     with folder() as out:
 
         def counted() -> None:
@@ -90,13 +90,13 @@ def steps_of(work: Callable[[Path], None]) -> int:
             nonlocal n
             n += 1
 
-        said = run(counted, fault=lambda: at_each_step_of_writing(out, step)).out
-    return int(said.rsplit("steps ", 1)[1])
+        printed = run(counted, fault=lambda: at_each_step_of_writing(out, step)).out
+    return int(printed.rsplit("steps ", 1)[1])
 
 
 @cache
 def largest(work: Callable[[Path], None]) -> tuple[int, float]:
-    """Return the size of the largest file that is written, and how long that takes."""
+    """Return the size of the largest file that is written, and the duration of the run."""
     seconds = inf
     for _ in range(2):
         with folder() as out:
@@ -108,7 +108,7 @@ def largest(work: Callable[[Path], None]) -> tuple[int, float]:
 def plans(
     work: Callable[[Path], None], n_random: int, n_writing: int, rng: random.Random
 ) -> Iterator[tuple[str, float]]:
-    """Yield kinds of kills, and when or where they come: in seconds, steps or bytes."""
+    """Yield the kind of each kill and its moment: in seconds, steps or bytes."""
     size, seconds = largest(work)
     n_steps = steps_of(work)
     for _ in range(n_random):
@@ -120,21 +120,21 @@ def plans(
 
 
 def fault_of(kind: str, when: float, out: Path) -> Callable[[], None] | None:
-    """Return what a process must do before its work to be killed then."""
+    """Return a function that a process calls before its work, so that it is killed then."""
     if kind == "step":
         return partial(killed_at_step, out, int(when))
     return partial(killed_at_byte, int(when)) if kind == "byte" else None
 
 
 def kill(writer: Writer, n_random: int, n_writing: int, seed: int = 0) -> Counts:
-    """Return what is found after kills of one writer, as many at random moments as asked for."""
+    """Return the state of the files after kills of one writer."""
     rng = random.Random(seed)
     counts = Counts(writer.name, seconds=largest(writer.work)[1])
     planned = list(plans(writer.work, n_random, n_writing, rng))
     with folder() as top:
         while planned and len(list(top.iterdir())) < 4 * (n_random + n_writing):
             kill_once_each(writer, planned, top, counts)
-            # Some ended before they were killed, where others slowed down the first runs.
+            # Some runs ended before they were killed, if others slowed down the first runs.
             missing = n_random - counts.killed["random"]
             planned = [("random", rng.uniform(0.0, counts.seconds)) for _ in range(missing)]
         again = sorted(top.iterdir())[::EVERY]
@@ -148,7 +148,7 @@ def kill(writer: Writer, n_random: int, n_writing: int, seed: int = 0) -> Counts
 def kill_once_each(
     writer: Writer, planned: list[tuple[str, float]], top: Path, counts: Counts
 ) -> None:
-    """Count what is found after kills that were planned."""
+    """Count the files found after the planned kills."""
     runs = []
     first = len(list(top.iterdir()))
     for number, (kind, when) in enumerate(planned, start=first):
@@ -181,10 +181,10 @@ def _look_at(writer: Writer, out: Path, counts: Counts) -> None:
 
 
 def kill_all(writers: list[Writer], n_random: int = 50, n_writing: int = 20) -> list[Counts]:
-    """Return what is found after kills of all writers."""
+    """Return the state of the files after kills of all writers."""
     return [kill(writer, n_random, n_writing, seed) for seed, writer in enumerate(writers)]
 
 
 def shown(found: list[Counts]) -> str:
-    """Return the table of what was found."""
+    """Return the table of the counts."""
     return table(HEADER, [each.row for each in found])

@@ -1,4 +1,4 @@
-"""A full disk, a folder that must not be written to, and two runs at once on the same output."""
+"""A full disk, a read-only folder, and two runs at once with the same output."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from trust.fault_process import Ended, Run, no_room_above, run_all, run_one
 from trust.fault_reproduce import faulty, fits_in, reproduce
 from trust.record import table
 
-# Whether this process may mount what it likes without anybody else noticing.
+# Environment variable of a process that has a mount namespace of its own.
 ALONE = "KARNET_FAULTS_ALONE"
 HEADER = (
     "fault",
     "runs",
     "one sentence, exit code 2",
-    "ended well",
-    "half files",
+    "succeeded",
+    "incomplete files",
     "results lost",
-    "left behind",
-    "otherwise",
+    "temporary files left",
+    "other endings",
 )
 
 
 @dataclass
 class Counts:
-    """How runs with a fault ended."""
+    """The numbers of runs with a fault, by how they ended."""
 
     name: str
     refused: int = 0
@@ -54,14 +54,14 @@ class Counts:
 
     @property
     def wrong(self) -> list[str]:
-        """Return all that should not have been found."""
+        """Return all failures."""
         return [*self.half, *self.lost, *self.left, *self.other]
 
     def note(self, who: str, ended: Ended, out: Path) -> None:
-        """Count how one run ended, and what it left in its folder."""
+        """Count how one run ended, and the files that it left."""
         if ended.code == 0:
             self.well += 1
-        elif ended.code == 2 and ended.said:
+        elif ended.code == 2 and ended.message:
             self.refused += 1
         else:
             self.other.append(f"{who}: {ended.code}, {ended.killed}, {ended.err.strip()[-500:]}")
@@ -69,7 +69,7 @@ class Counts:
 
 
 def alone() -> bool:
-    """Return whether this process has mounts of its own; begin anew with such, if possible."""
+    """Return whether this process has its own mount namespace; restart it in one if possible."""
     if os.environ.get(ALONE):
         return True
     command = ["unshare", "--map-root-user", "--mount"]
@@ -85,7 +85,7 @@ def alone() -> bool:
 
 @contextmanager
 def small_disk(where: Path, n_bytes: int) -> Iterator[None]:
-    """Mount a disk of so many bytes, in whole pages, in the place of a folder."""
+    """Mount a disk of the given size over a folder."""
     size = f"size={max(n_bytes, 4096)}"
     subprocess.run(["mount", "-t", "tmpfs", "-o", size, "none", where], check=True)
     try:
@@ -95,13 +95,13 @@ def small_disk(where: Path, n_bytes: int) -> Iterator[None]:
 
 
 def read_only(where: Path) -> None:
-    """Let nothing be written to what is mounted."""
+    """Make a mounted disk read-only."""
     subprocess.run(["mount", "-o", "remount,ro", where], check=True)
 
 
 def no_room(writers: list[Writer], shares: tuple[float, ...]) -> Counts:
-    """Return how all writers end if files cannot grow beyond shares of what is to be written."""
-    counts = Counts("no file may grow beyond a limit (`RLIMIT_FSIZE`)")
+    """Return how all writers end if the file size is limited to a share of their output."""
+    counts = Counts("limited file size (`RLIMIT_FSIZE`)")
     with folder() as top:
         runs = []
         for writer in writers:
@@ -121,7 +121,7 @@ def no_room(writers: list[Writer], shares: tuple[float, ...]) -> Counts:
 
 
 def on_small_disks(writers: list[Writer], shares: tuple[float, ...]) -> Counts:
-    """Return how all writers end on disks of shares of what is to be written."""
+    """Return how all writers end on disks with room for a share of their output."""
     counts = Counts("a full disk (tmpfs)")
     for writer in writers:
         size = largest(writer.work)[0]
@@ -136,7 +136,7 @@ def on_small_disks(writers: list[Writer], shares: tuple[float, ...]) -> Counts:
 
 
 def in_read_only_folders(writers: list[Writer]) -> Counts:
-    """Return how all writers end in a folder that must not be written to."""
+    """Return how all writers end in a read-only folder."""
     counts = Counts("a read-only folder")
     for writer in writers:
         for old in (False, True):
@@ -153,8 +153,8 @@ def in_read_only_folders(writers: list[Writer]) -> Counts:
 
 
 def reproduce_without_room(top: Path, some: Path, shares: tuple[float, ...]) -> Counts:
-    """Return how `karnet reproduce` ends if its files cannot grow, and whether results stay."""
-    counts = Counts("`karnet reproduce`, no file may grow beyond a limit")
+    """Return how `karnet reproduce` ends with a limited file size, and whether results stay."""
+    counts = Counts("`karnet reproduce`, limited file size")
     store = (some / "results.sqlite").stat().st_size
     before, runs = fits_in(some), []
     for share in shares:
@@ -168,8 +168,8 @@ def reproduce_without_room(top: Path, some: Path, shares: tuple[float, ...]) -> 
 
 
 def reproduce_on_small_disks(some: Path, shares: tuple[float, ...]) -> Counts:
-    """Return how `karnet reproduce` ends on a full disk and on one that is read-only."""
-    counts = Counts("`karnet reproduce`, a full disk and a read-only one (tmpfs)")
+    """Return how `karnet reproduce` ends on a full disk and on a read-only disk."""
+    counts = Counts("`karnet reproduce`, a full disk and a read-only disk (tmpfs)")
     store = (some / "results.sqlite").stat().st_size
     before = fits_in(some)
     for share in (*shares, None):
@@ -178,7 +178,7 @@ def reproduce_on_small_disks(some: Path, shares: tuple[float, ...]) -> Counts:
             if share is None:
                 read_only(out)
             ended = run_one(partial(reproduce, out))
-            # Read elsewhere: even to look, SQLite may want to write.
+            # Read from a copy: SQLite may write even to read.
             with folder() as copy:
                 shutil.copytree(out, copy, dirs_exist_ok=True)
                 _note_reproduced(counts, ended, copy, before)
@@ -193,8 +193,8 @@ def _note_reproduced(counts: Counts, ended: Ended, out: Path, before: dict[objec
 
 
 def at_once(writers: list[Writer], times: int, seed: int = 0) -> Counts:
-    """Return how pairs of runs on the same output end, either one the first to begin."""
-    counts, rng = Counts("two runs at once on the same output"), random.Random(seed)
+    """Return how pairs of runs with the same output end."""
+    counts, rng = Counts("two runs at once with the same output"), random.Random(seed)
     for writer in writers:
         seconds = largest(writer.work)[1]
         for k in range(times):
@@ -223,8 +223,8 @@ def _later(delay: float, work: partial[None]) -> None:
 
 
 def reproduce_at_once(top: Path, starts: list[Path]) -> Counts:
-    """Return how two runs of `karnet reproduce` in one folder end."""
-    counts = Counts("two runs of `karnet reproduce` at once in one folder")
+    """Return how two runs of `karnet reproduce` in the same folder end."""
+    counts = Counts("two runs of `karnet reproduce` at once in the same folder")
     complete = fits_in(starts[-1])
     for begin in starts:
         for delay in (0.0, 0.5):
@@ -251,5 +251,5 @@ def _note_missing(
 
 
 def shown(found: list[Counts]) -> str:
-    """Return the table of what was found."""
+    """Return the table of the counts."""
     return table(HEADER, [each.row for each in found])

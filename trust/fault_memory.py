@@ -1,6 +1,6 @@
-"""Too little memory: blocks still do, and what does not fit changes nothing.
+"""Too little memory: fits in blocks succeed, and a fit that fails changes nothing.
 
-It runs in a process of its own, which has loaded little else: `python -m trust.fault_memory`.
+`python -m trust.fault_memory` runs in a process that has loaded few other modules.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from trust.fault_process import Run, run_all, run_one
 from trust.record import table
 
 D = 4
-HEADER = ("what is learned", "address space", "outcome", "right")
-# Rows and units so that blocks take some seconds, and less than half of what all units would.
+HEADER = ("fit", "address space", "outcome", "as required")
+# Rows, units and kind of layers: fits take seconds, in less than half of the layer's memory.
 FULL = ((300_000, 1000, "random"), (600_000, 500, "pullback"))
-# Megabytes that are left for a fit that needs more.
+# Megabytes that remain for a fit that needs more.
 LEFT = (1, 5, 20)
 
 
 @dataclass(frozen=True)
 class Found:
-    """How a fit with little memory ended."""
+    """The outcome of a fit with too little memory."""
 
     name: str
     space: str
@@ -48,7 +48,7 @@ class Found:
 
     @property
     def wrong(self) -> list[str]:
-        """Return what should not have been found."""
+        """Return the failure, if there was one."""
         return [] if self.right else [f"{self.name}, {self.space}: {self.outcome}"]
 
 
@@ -65,12 +65,12 @@ def space() -> int:
 
 
 def limit(n_bytes: int) -> None:
-    """Let this process have so many bytes of address space, until it asks for more itself."""
+    """Limit the address space of this process; it may raise the limit again."""
     resource.setrlimit(resource.RLIMIT_AS, (n_bytes, resource.RLIM_INFINITY))
 
 
 def learn_and_tell(m: int, h: int, hidden: str) -> None:
-    """Print what tells the network from all others."""
+    """Fit a network, and print a digest of its coefficients and the duration."""
     X, y = rows(m)
     start = time.perf_counter()
     f = "logit" if hidden == "pullback" else "relu"
@@ -80,7 +80,7 @@ def learn_and_tell(m: int, h: int, hidden: str) -> None:
 
 
 def blocks_at_half(m: int, h: int, hidden: str) -> list[Found]:
-    """Return whether blocks learn the same network in half of what the whole layer takes."""
+    """Return whether a fit in blocks gives the same network in half of the layer's memory."""
     naive = 8 * m * h
     work = partial(learn_and_tell, m, h, hidden)
     runs = [Run(work, about=None), Run(work, partial(limit, naive // 2), about=naive // 2)]
@@ -96,7 +96,7 @@ def blocks_at_half(m: int, h: int, hidden: str) -> list[Found]:
     return [
         Found(name, half, outcome, same),
         Found(
-            "the hidden layer as a whole",
+            "the whole hidden layer",
             half,
             "MemoryError" if refused else "fits, so this shows nothing",
             refused,
@@ -105,7 +105,7 @@ def blocks_at_half(m: int, h: int, hidden: str) -> list[Found]:
 
 
 def estimators() -> list[tuple[Any, int]]:
-    """Return estimators that need more memory than they will have, and their rows."""
+    """Return estimators that need more memory than they get, and their number of rows."""
     return [
         (KARRegressor((1500,), hidden="random", alpha=1.0, random_state=0), 20_000),
         (KARClassifier((1200,), random_state=0), 20_000),
@@ -116,7 +116,7 @@ def estimators() -> list[tuple[Any, int]]:
 
 
 def in_vain(estimator: Any, m: int, megabytes: int) -> None:
-    """Learn with little memory, print the error, and check that all is as before."""
+    """Fit with too little memory, print the error, and check that the estimator is unchanged."""
     X, y = rows(m)
     targets = np.digitize(y, [0.0]) if "Classifier" in type(estimator).__name__ else y
     small = pickle.loads(pickle.dumps(estimator))
@@ -126,19 +126,19 @@ def in_vain(estimator: Any, m: int, megabytes: int) -> None:
         limit(space() + megabytes * 2**20)
         try:
             net.fit(X, targets)
-            said = ""
+            message = ""
         except MemoryError as error:
-            said = str(error)
+            message = str(error)
         finally:
             limit(resource.RLIM_INFINITY)
-        assert said, "the fit ended well, or said nothing"
-        assert "\n" not in said
-        assert pickle.dumps(vars(net)) == before, "the estimator is not as before"
-    print(said)
+        assert message, "the fit succeeded, or its error has no message"
+        assert "\n" not in message
+        assert pickle.dumps(vars(net)) == before, "the estimator has changed"
+    print(message)
 
 
 def too_little(quick: bool = False) -> list[Found]:
-    """Return whether fits that do not fit say so, and leave the estimator as it was."""
+    """Return whether fits without enough memory say so and leave the estimator unchanged."""
     runs = [
         Run(partial(in_vain, estimator, m, left), about=(type(estimator).__name__, m, left))
         for estimator, m in estimators()[: 1 if quick else None]
@@ -155,21 +155,21 @@ def too_little(quick: bool = False) -> list[Found]:
 
 
 def in_fresh_process(quick: bool = False) -> list[Found]:
-    """Return all of this from a process that has loaded little else."""
+    """Return all outcomes, measured in a process that has loaded few other modules."""
     command = [sys.executable, "-m", "trust.fault_memory", *(["--quick"] if quick else [])]
-    # With more threads, OpenBLAS itself ends the process if it finds no room for one.
+    # With more threads, OpenBLAS ends the process if it cannot allocate a buffer.
     env = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
-    said = subprocess.run(command, env=env, check=True, capture_output=True, text=True).stdout
-    return [Found(**each) for each in json.loads(said.splitlines()[-1])]
+    printed = subprocess.run(command, env=env, check=True, capture_output=True, text=True).stdout
+    return [Found(**each) for each in json.loads(printed.splitlines()[-1])]
 
 
 def shown(found: list[Found]) -> str:
-    """Return the table of what was found."""
+    """Return the table of the outcomes."""
     return table(HEADER, [each.row for each in found])
 
 
 def main() -> None:
-    """Print everything as JSON."""
+    """Print all outcomes as JSON."""
     quick = "--quick" in sys.argv
     found = [each for sizes in (() if quick else FULL) for each in blocks_at_half(*sizes)]
     found += too_little(quick)

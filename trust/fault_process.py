@@ -1,4 +1,4 @@
-"""Processes that start warm, from this one, and meet with a fault on the way."""
+"""Processes that are forked with all modules loaded, and in which a fault occurs."""
 
 from __future__ import annotations
 
@@ -16,29 +16,30 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-# Room for what a process says before anybody reads it.
+# Bytes that a process may print before they are read.
 PIPE = 2**20
-# Seconds after which a process that should have ended hangs.
+# Seconds after which a process counts as hanging.
 LIMIT = 120.0
+# Flags with which a file is opened for writing.
 WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 
 
 @dataclass
 class Run:
-    """Work for a process of its own, and the fault it meets with.
+    """Work for a forked process, and the fault that occurs in it.
 
     Attributes
     ----------
     work : callable
-        Ends with `SystemExit` for another exit code than 0.
+        Raises `SystemExit` for an exit code other than 0.
     fault : callable, optional
         Called in the process before the work.
     moment : float, optional
-        Seconds until the signal comes.
+        Seconds until the signal is sent.
     signal : int
-        Which one.
+        The signal.
     about : any
-        Whatever the caller wants to know it by.
+        Anything by which the caller recognises the run.
     """
 
     work: Callable[[], None]
@@ -50,7 +51,7 @@ class Run:
 
 @dataclass
 class Ended:
-    """How a process ended: exit code or signal, what it said, after how many seconds."""
+    """How a process ended: its exit code or signal, its output and its duration."""
 
     run: Run
     code: int | None
@@ -62,8 +63,8 @@ class Ended:
     latency: float | None
 
     @property
-    def said(self) -> str:
-        """Return the only line on standard error, if it is the sentence of a command."""
+    def message(self) -> str:
+        """Return the only line on standard error, or no text if there are more."""
         lines = self.err.strip().splitlines()
         return lines[0] if len(lines) == 1 else ""
 
@@ -82,7 +83,7 @@ def _start(run: Run) -> _Child:
     sys.stderr.flush()
     (out, to_out), (err, to_err) = os.pipe(), os.pipe()
     with warnings.catch_warnings():
-        # Newer versions of Python warn of threads that are not there in the other process.
+        # Newer versions of Python warn about threads, which the child does not inherit.
         warnings.simplefilter("ignore", DeprecationWarning)
         pid = os.fork()
     if not pid:
@@ -97,7 +98,7 @@ def _start(run: Run) -> _Child:
 
 
 def _work(run: Run) -> None:
-    """Do the work and end the process, without what would otherwise be done at its end."""
+    """Do the work and end the process without exit handlers."""
     code: Any = 0
     try:
         if run.fault is not None:
@@ -116,7 +117,7 @@ def _work(run: Run) -> None:
 
 
 def _read(pipe: int) -> str:
-    """Return what lies in a pipe; others may still hold its other end."""
+    """Return the contents of a pipe, whose other end may still be open."""
     os.set_blocking(pipe, False)
     parts = []
     with contextlib.suppress(BlockingIOError):
@@ -127,7 +128,7 @@ def _read(pipe: int) -> str:
 
 
 def _look(child: _Child) -> Ended | None:
-    """Send what is due, and return how the process ended if it has."""
+    """Send a signal that is due, and return how the process ended, or None if it runs."""
     now = time.monotonic()
     moment = child.run.moment
     if moment is not None and child.signalled is None and now - child.start >= moment:
@@ -148,7 +149,7 @@ def _look(child: _Child) -> Ended | None:
 
 
 def run_all(runs: Iterable[Run], at_once: int = 2) -> Iterator[Ended]:
-    """Yield how runs end, so many at a time."""
+    """Yield how runs end; at most `at_once` run at the same time."""
     waiting, live = iter(runs), []
     more = True
     try:
@@ -180,13 +181,13 @@ def run_one(work: Callable[[], None], **options: Any) -> Ended:
 
 
 def no_room_above(n_bytes: int) -> None:
-    """Let no file become larger: writing more is an error, as on a full disk."""
+    """Limit the size of files: writing more is an error, as on a full disk."""
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, n_bytes))
 
 
 def killed_at_byte(n_bytes: int) -> None:
-    """Let the system kill this process in the middle of a write: of the byte after these."""
+    """Let the system kill this process in the middle of a write, after `n_bytes`."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
     resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, n_bytes))

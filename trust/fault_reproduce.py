@@ -1,4 +1,4 @@
-"""karnet reproduce, killed: every result that was finished is there, and its files are whole."""
+"""Kills of `karnet reproduce`: finished results are not lost, and files are complete."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def fits_in(out: Path) -> Fits:
     db = sqlite3.connect(out / "results.sqlite")
     try:
         rows = db.execute("SELECT * FROM fits").fetchall()
-    except sqlite3.OperationalError:  # killed before there was a table
+    except sqlite3.OperationalError:  # killed before the table was created
         rows = []
     finally:
         db.close()
@@ -40,7 +40,7 @@ def fits_in(out: Path) -> Fits:
 
 
 def faulty(out: Path) -> list[str]:
-    """Return what is wrong with the files of a folder."""
+    """Return the incomplete files of a folder."""
     wrong = []
     for path in out.rglob("*"):
         if path.is_dir() or path.name in (JOURNAL, *strays(out)):
@@ -48,12 +48,12 @@ def faulty(out: Path) -> list[str]:
         try:
             READERS[path.suffix](path)
         except Exception as error:
-            wrong.append(f"karnet reproduce: {path.name} is half a file ({error})")
+            wrong.append(f"karnet reproduce: {path.name} is incomplete ({error})")
     return wrong
 
 
 def finishing(log: Path, fault: Callable[[], None] | None) -> None:
-    """Note the key of every result that the command takes for finished; then meet the fault."""
+    """Record the key of every finished result, and prepare the fault."""
     add = Store.add
 
     def noted(store: Store, fits: list[Any]) -> None:
@@ -67,7 +67,7 @@ def finishing(log: Path, fault: Callable[[], None] | None) -> None:
 
 
 def starts(top: Path) -> list[Path]:
-    """Make folders to start from: an empty one, one with some results, one that is complete."""
+    """Return folders to start from: without results, with some of them, with all of them."""
     nothing, some, complete = (top / name for name in ("nothing", "some", "complete"))
     nothing.mkdir()
     with redirect_stdout(StringIO()):
@@ -81,7 +81,7 @@ def starts(top: Path) -> list[Path]:
 
 
 def kill_reproduce(n_random: int = 50, n_writing: int = 20) -> Counts:
-    """Return what is found after kills of `karnet reproduce`."""
+    """Return the state of the files after kills of `karnet reproduce`."""
     rng = random.Random(0)
     counts = Counts("karnet reproduce")
     with folder() as top:
@@ -113,7 +113,7 @@ def _plan(
     which: int,
     rng: random.Random,
 ) -> float:
-    """Add runs that begin as a folder does, a third of all; return how long one takes."""
+    """Add a third of all runs, which start from a folder; return the longest time to a kill."""
 
     def work(out: Path) -> None:
         shutil.copytree(begin, out, dirs_exist_ok=True)
@@ -136,7 +136,7 @@ def _look_at(out: Path, log: Path, top: Path, counts: Counts, n_all: int) -> Non
     counts.left += len(strays(out))
     before, after = fits_in(top / out.name.split("-")[0]), fits_in(out)
     noted = log.read_text().splitlines() if log.exists() else []
-    # The fit that was being noted when the kill came may be cut off.
+    # The last line may be cut off by the kill.
     lost = set(noted[:-1]) - {repr(key) for key in after}
     changed = {key for key in before if after.get(key) != before[key]}
     counts.wrong += [f"karnet reproduce: {key} is lost or changed" for key in (*lost, *changed)]

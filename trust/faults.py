@@ -1,10 +1,11 @@
-"""Kills, full disks, interrupts, lost workers and little memory: `python -m trust.faults`.
+"""Kills, full disks, interrupts, lost workers and too little memory.
 
-With `--quick`, fewer of each, and no page is written.
+`python -m trust.faults` writes docs/trust/faults.md.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 import time
@@ -33,17 +34,17 @@ COMMAND = "make faults"
 
 
 class Part(NamedTuple):
-    """A table of the page: what it shows, what was found, what should not have been."""
+    """A section of the page: its title, text and table, the failures, and the number of faults."""
 
     title: str
     text: str
-    shown: str
+    table: str
     wrong: list[str]
     n: int
 
 
 class Sizes(NamedTuple):
-    """How much of everything: kills at random moments, steps of writing, shares of room, ..."""
+    """The numbers of kills, interrupts and runs, and the shares of disk space that are left."""
 
     kills: int
     writing: int
@@ -56,15 +57,15 @@ class Sizes(NamedTuple):
 
 FULL = Sizes(50, 12, (0.0, 0.01, 0.3, 0.6, 0.999), 4, 20, 60, (80_000, 400))
 QUICK = Sizes(3, 3, (0.0, 0.6), 1, 1, 8, (1500, 30))
-# Of all that write.
+# Writers that --quick tests.
 QUICK_WRITERS = ("karnet predict, CSV", "karnet.save")
 
 
 def kills(all_writers: list[Writer], sizes: Sizes, quick: bool) -> Part:
-    """Kill everything that writes."""
+    """Kill every command and function that writes."""
     found = fault_kills.kill_all(all_writers, sizes.kills, sizes.writing)
     if not quick:
-        # Some end before they are killed.
+        # Some runs end before they are killed.
         found.append(kill_reproduce(sizes.kills + sizes.kills // 6, sizes.writing))
     wrong = [text for each in found for text in (*each.wrong, *each.failed)]
     n_killed = sum(sum(each.killed.values()) for each in found)
@@ -74,20 +75,20 @@ def kills(all_writers: list[Writer], sizes: Sizes, quick: bool) -> Part:
         if not quick and each.killed["random"] < sizes.kills
     ]
     text = (
-        "SIGKILL at moments drawn uniformly over the whole run; at steps of writing: before and "
-        "after opening, flushing, moving and removing a file; and by the system itself in the "
-        "middle of a write, at a byte drawn at random. Half of the runs replace an old file. "
-        "Afterwards the final name holds nothing, the old file bit for bit, or a new one that can "
-        "be read; what a killed process leaves behind is named `.karnet-….part` and never read. "
-        "`karnet reproduce` begins from nothing, from some results and from all of them: every "
-        "result that was finished is there afterwards, unchanged. Where a run ended before its "
-        "kill, it is not counted as killed."
+        "SIGKILL is sent at random moments of the whole run and at steps of writing: before and "
+        "after a file is opened, flushed, moved or removed. The system also kills runs in the "
+        "middle of a write, at a random byte. Half of the runs replace an old file. Afterwards "
+        "there is either no file under the final name, the old file bit for bit, or a complete "
+        "new file. Files that a killed process leaves behind are named `.karnet-….part` and are "
+        "never read. `karnet reproduce` starts with no results, with some of them and with all "
+        "of them: afterwards every finished result is still there and unchanged. A run that ends "
+        "before its kill is not counted as killed."
     )
     return Part("Killed", text, fault_kills.shown(found), wrong + missing, n_killed)
 
 
 def limits(all_writers: list[Writer], sizes: Sizes, quick: bool, alone: bool) -> Part:
-    """Fill disks, forbid writing, and run things twice at once."""
+    """Fill disks, forbid writing, and run every writer twice at once."""
     found = [fault_limits.no_room(all_writers, sizes.shares)]
     if alone:
         found.append(fault_limits.on_small_disks(all_writers, sizes.shares[1:]))
@@ -96,17 +97,21 @@ def limits(all_writers: list[Writer], sizes: Sizes, quick: bool, alone: bool) ->
     if not quick:
         found += _reproduce_limits(alone)
     text = (
-        "A run that finds no room ends with one sentence and exit code 2, or an OSError for "
-        "functions, and leaves the old files and no others; where a file is smaller than the "
-        "limit it ends well. Two runs on the same output both end well, and the file is that of "
-        "one of them."
+        "If there is no room, a command ends with a one-sentence error and exit code 2, and a "
+        "function raises an OSError. Old files stay, and no other files are left. If a file is "
+        "smaller than the limit, the run succeeds. Two runs with the same output both succeed, "
+        "and the file is the result of one of them."
     )
     if not alone:
-        text += " No disk could be mounted here, so full and read-only disks were not tried."
+        text += " No disk could be mounted here, so full and read-only disks were not tested."
     shown = fault_limits.shown(found)
     n = sum(each.refused + each.well + len(each.other) for each in found)
     return Part(
-        "No room, and two at once", text, shown, [text for each in found for text in each.wrong], n
+        "No space left, and two runs at once",
+        text,
+        shown,
+        [text for each in found for text in each.wrong],
+        n,
     )
 
 
@@ -130,13 +135,15 @@ def commands_interrupted(all_writers: list[Writer], sizes: Sizes, quick: bool) -
             found.append(fault_ctrl_c.interrupt_reproduce(begun[1], sizes.interrupts))
         found.append(fault_ctrl_c.interrupt_two_jobs(sizes.interrupts // 4))
     text = (
-        "SIGINT at random moments from the first line of the command on; while Python still loads "
-        "its libraries before that, it answers itself, with a traceback. Nothing is left half-"
-        "written, and no process is left running."
+        "SIGINT is sent at random moments after the first line of the command has run. Before "
+        "that, while Python loads its libraries, Python itself ends with a traceback. No "
+        "half-written file and no running process is left."
     )
     shown = fault_ctrl_c.shown(found)
-    n = sum(each.said for each in found)
-    return Part("Ctrl-C, commands", text, shown, [text for each in found for text in each.wrong], n)
+    n = sum(each.interrupted for each in found)
+    return Part(
+        "Ctrl-C during commands", text, shown, [text for each in found for text in each.wrong], n
+    )
 
 
 def fits_interrupted(sizes: Sizes, quick: bool) -> Part:
@@ -156,44 +163,48 @@ def fits_interrupted(sizes: Sizes, quick: bool) -> Part:
             found.append(counts)
             wrong += counts.wrong
     text = (
-        "SIGINT at random moments of fits that take about a second, and KeyboardInterrupt where "
-        "a function begins or one of C has ended, drawn from all such moments of a small fit. The "
-        "estimator is as before, unfitted or fitted, bit for bit; BLAS may use as many threads as "
-        "before, and no thread or process is left. One call of BLAS or LAPACK cannot be "
-        "interrupted: blocks are small, but the equations of a layer of thousands of units take "
-        "seconds to solve."
+        "SIGINT is sent at random moments of fits that take about a second. In addition, "
+        "KeyboardInterrupt is raised where a Python function begins or a C function has "
+        "returned, at moments drawn from all such moments of a small fit. Afterwards the "
+        "estimator, fitted or not, is unchanged bit for bit, BLAS may use the same number of "
+        "threads as before, and no thread or process is left. A single call of BLAS or LAPACK "
+        "cannot be interrupted: calls on blocks are short, but solving a layer of thousands of "
+        "units takes seconds."
     )
     n = sum(len(each.latencies) + each.n_moments for each in found)
-    return Part("Ctrl-C, fits", text, fault_interrupts.shown(found), wrong, n)
+    return Part("Ctrl-C during fits", text, fault_interrupts.shown(found), wrong, n)
 
 
 def lost_on_dask() -> Part:
     """Lose workers and schedulers."""
     found = [fault_dask.on_cluster(name) for name in fault_dask.ON_CLUSTER]
     found.append(fault_dask.without_scheduler())
-    text = "Two workers learn from 30 blocks, in two passes; the fault comes in the second one."
+    text = (
+        "Two workers fit a network to 30 blocks in two passes. The fault occurs in the second pass."
+    )
     wrong = [text for each in found for text in each.wrong]
     return Part("Dask", text, fault_dask.shown(found), wrong, len(found))
 
 
 def little_memory(quick: bool) -> Part:
-    """Learn with little memory."""
+    """Fit with too little memory."""
     found = fault_memory.in_fresh_process(quick)
     text = (
-        "`RLIMIT_AS`, on one thread of BLAS. What does not fit says so in one sentence, and an "
-        "estimator, unfitted or fitted, is as before. With more threads there are two things that "
-        "karnet cannot mend, both where memory ends within some kilobytes of a thread's start: "
-        "OpenBLAS crashes if it finds no room for the buffer of a second thread, and CPython waits "
-        "for ever for a thread that could not begin."
+        "Memory is limited with `RLIMIT_AS`, and BLAS uses one thread. A fit that does not fit "
+        "into memory raises an error of one sentence, and the estimator, fitted or not, is "
+        "unchanged. With more threads there are two failures that karnet cannot prevent, both if "
+        "memory runs out within a few kilobytes of a thread's start: OpenBLAS crashes if it "
+        "cannot allocate the buffer of a second thread, and CPython waits forever for a thread "
+        "that could not start."
     )
     wrong = [text for each in found for text in each.wrong]
     return Part("Memory", text, fault_memory.shown(found), wrong, len(found))
 
 
 def run(quick: bool, alone: bool) -> Iterator[Part]:
-    """Yield all parts; those that start processes by forking before any thread is started."""
+    """Yield all sections; those that fork processes come before any thread is started."""
     sizes = QUICK if quick else FULL
-    # Runs side by side share the cores.
+    # Runs at the same time share the cores.
     with threadpool_limits(1), folder() as inputs, openml():
         with redirect_stdout(StringIO()):
             write_inputs(inputs)
@@ -220,25 +231,27 @@ def _of_writers(
 
 
 def _warm_up(all_writers: list[Writer]) -> None:
-    """Let everything be loaded once, so that every other process begins with it."""
+    """Run every writer once, so that forked processes have all modules loaded."""
     for writer in all_writers:
         with folder() as out:
             writer.work(out)
 
 
 def timed(part: Callable[[], Part]) -> Part:
-    """Return a part, and print it with how long it took."""
+    """Return a section, and print it with its duration."""
     start = time.perf_counter()
     found = part()
-    print(f"\n## {found.title}, {time.perf_counter() - start:.0f} s\n\n{found.shown}", flush=True)
+    print(f"\n## {found.title}, {time.perf_counter() - start:.0f} s\n\n{found.table}", flush=True)
     for text in found.wrong:
-        print(f"WRONG: {text}", flush=True)
+        print(f"FAILED: {text}", flush=True)
     return found
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run everything, write the page, and return 1 if anything was wrong."""
-    quick = "--quick" in arguments
+    """Run everything, write the page, and return 1 if there was a failure."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="test few faults and write no page")
+    quick = parser.parse_args(arguments).quick
     alone = fault_limits.alone()
     start = time.perf_counter()
     parts = list(run(quick, alone))
@@ -247,12 +260,13 @@ def main(arguments: Sequence[str]) -> int:
     n = sum(part.n for part in parts)
     used = sum(os.times()[:4])
     print(
-        f"\n{n} faults in {seconds:.0f} s, {used:.0f} s of processors; "
-        f"{len(wrong)} of them not survived as they should."
+        f"\n{n} faults in {seconds:.0f} s, {used:.0f} s of processor time; {len(wrong)} failures."
     )
     if not quick:
-        texts = [f"## {part.title}\n\n{part.text}\n\n{part.shown}" for part in parts]
-        verdict = "Every bar is met." if not wrong else "Missed:\n\n- " + "\n- ".join(wrong)
+        texts = [f"## {part.title}\n\n{part.text}\n\n{part.table}" for part in parts]
+        verdict = (
+            "Every requirement is met." if not wrong else "Failures:\n\n- " + "\n- ".join(wrong)
+        )
         counts = f"{n} faults in {seconds:.0f} s"
         page = write_page("faults", "Faults", COMMAND, counts, [verdict, *texts])
         print(f"The page is {page.relative_to(Path.cwd())}.")

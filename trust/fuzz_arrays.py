@@ -1,4 +1,4 @@
-"""Arrays of every kind to all that takes rows."""
+"""Unusual arrays for all functions that take rows."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ from karnet.loo import RidgePath, choose_alpha
 from trust.fuzz_case import BrokenError, Case, finite
 from trust.fuzz_forms import FORMS, VALUES, Rng, formed, made, odd
 
-__all__ = ["array_cases", "cv_cases", "networks", "odd_inputs", "odd_targets", "odd_weights"]
-
 SHAPES = st.tuples(
     st.sampled_from([0, 1, 2, 3, 5, 8, 8, 12, 12]), st.sampled_from([0, 1, 2, 3, 4, 9])
 )
@@ -25,7 +23,7 @@ ESTIMATORS = {"classifier": KARClassifier, "regressor": KARRegressor}
 
 
 def odd_targets(rng: Rng, m: int, kind: str, of_classes: bool) -> Any:
-    """Return targets, plain ones or odd ones, by the name of a form."""
+    """Return plain or unusual targets, by the name of their values and form."""
     if of_classes:
         plain = rng.integers(0, 3, m)
         plain[:3] = np.arange(3)[:m]
@@ -64,14 +62,14 @@ def _weights(rng: Rng, m: int, kind: str | None) -> Any:
 
 
 def _unchanged(net: Any, act: Callable[[], Any]) -> Any:
-    """Do something with a fitted network, which stays as it was if that fails."""
+    """Call a method of a network, which must not change the network if it fails."""
     before = dict(vars(net))
     try:
         return act()
     except Exception:
         after = vars(net)
         if before.keys() != after.keys() or any(before[key] is not after[key] for key in before):
-            raise BrokenError("a failure left the network changed") from None
+            raise BrokenError("an error changed the network") from None
         raise
 
 
@@ -195,7 +193,7 @@ WIDTHS: list[tuple[tuple[float, ...], str, str]] = [
 
 @st.composite
 def networks(draw: Any) -> dict[str, Any]:
-    """Draw parameters that go together."""
+    """Draw compatible parameters."""
     sizes, hidden, activation = draw(st.sampled_from(WIDTHS))
     return {
         "hidden_layer_sizes": sizes,
@@ -210,7 +208,7 @@ def networks(draw: Any) -> dict[str, Any]:
 
 @st.composite
 def array_cases(draw: Any, actions: tuple[str, ...] = tuple(ACTIONS)) -> Case:
-    """Draw a network, rows, targets and weights, and what is done with them."""
+    """Draw a network, rows, targets and weights, and the method to call."""
     action, kind = draw(st.sampled_from(actions)), draw(st.sampled_from(list(ESTIMATORS)))
     network = draw(networks())
     return _case(draw, action, f"{kind} {network}", ESTIMATORS[kind](**network))
@@ -229,13 +227,13 @@ def _case(draw: Any, action: str, about: str, net: Any) -> Case:
         y, weight = odd_targets(rng, m, target, of_classes), _weights(rng, m, weighted)
         ACTIONS[action](net, X, y, weight, Z)
 
-    told = f"{action}; X: {m} x {d}, {value}, {form}; y: {target}; weights: {weighted}; seed {seed}"
-    return Case(f"{told}; {about}", run)
+    data = f"{action}; X: {m} x {d}, {value}, {form}; y: {target}; weights: {weighted}; seed {seed}"
+    return Case(f"{data}; {about}", run)
 
 
 @st.composite
 def cv_cases(draw: Any) -> Case:
-    """Draw rows, targets and weights for the estimators that settle everything themselves."""
+    """Draw rows, targets and weights for the estimators that select all hyper-parameters."""
     kind = draw(st.sampled_from([KARClassifierCV, KARRegressorCV]))
     settings = {"n_estimators": draw(st.integers(1, 2)), "cv": draw(st.sampled_from([None, 2]))}
     settings |= {"width": draw(st.sampled_from([3, 1500])), "random_state": 0}

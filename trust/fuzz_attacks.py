@@ -1,4 +1,4 @@
-"""Attacks by name: files made to run code, to fill memory, or to write elsewhere."""
+"""Known attacks: files made to run code, to fill memory, or to write outside of their folder."""
 
 from __future__ import annotations
 
@@ -21,11 +21,9 @@ from karnet.tables import find_target, read_table
 from trust import fuzz_models as models
 from trust.fuzz_case import Case, Verdict, judge, kept_in
 
-__all__ = ["ATTACKS", "attacked"]
-
 
 class Sly:
-    """Unpickling this runs code, which the watch would see."""
+    """Unpickling this object runs code, which the audit hook observes."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return exec, ("import os; os.mkdir('sly')",)
@@ -61,7 +59,7 @@ def _multiplied(folder: Path) -> bytes:
 
 
 def _changed(folder: Path, kind: str, change: Callable[[Any], None]) -> bytes:
-    """Return the file of a model that was changed after it was fitted."""
+    """Return the file of a model that was modified after the fit."""
     model = deepcopy(models.seed(kind))
     for part in _parts(model):
         change(part)
@@ -71,13 +69,13 @@ def _changed(folder: Path, kind: str, change: Callable[[Any], None]) -> bytes:
 
 
 def _far_categories(part: Any) -> None:
-    """Let an encoder say that it has fewer columns than categories: it would write beyond."""
+    """Give an encoder fewer columns than categories, so that it would write out of bounds."""
     if hasattr(part, "_n_features_outs"):
         part._n_features_outs = [1] * len(part._n_features_outs)
 
 
 def _far_words(part: Any) -> None:
-    """Let a vocabulary send its words far beyond its columns."""
+    """Map the words of a vocabulary far beyond its columns."""
     if hasattr(part, "vocabulary_"):
         part.vocabulary_ = dict.fromkeys(part.vocabulary_, 10**6)
 
@@ -95,7 +93,7 @@ ATTACKS: dict[str, Make] = {
         f, models._node("TypeNode", "subprocess.Popen")
     ),
     "a partial of eval": lambda f: _planted(f, models._node("PartialNode", "functools.partial")),
-    "a name made of parts": lambda f: _planted(
+    "a name assembled from parts": lambda f: _planted(
         f, {**models._node("TypeNode", "numpy.seed"), "__class__": "random.seed"}
     ),
     "a folder of pickles": lambda f: _with_tree(
@@ -107,14 +105,14 @@ ATTACKS: dict[str, Make] = {
     "a zip bomb in an array": lambda f: _model(f, **{"0.npy": _npy(np.zeros(1 << 23))}),
     "an array of 10^12 numbers": lambda f: _model(f, **{"0.npy": CLAIM}),
     "references that multiply": _multiplied,
-    "lists 10^5 deep": lambda f: _model(f, **{"schema.json": "[" * 100_000}),
-    "categories beyond an encoder": lambda f: _changed(f, "encoders", _far_categories),
-    "words beyond a vocabulary": lambda f: _changed(f, "vectoriser", _far_words),
+    "lists nested 10^5 deep": lambda f: _model(f, **{"schema.json": "[" * 100_000}),
+    "categories beyond an encoder's columns": lambda f: _changed(f, "encoders", _far_categories),
+    "words beyond a vocabulary's columns": lambda f: _changed(f, "vectoriser", _far_words),
 }
 
 
 def _far_cells() -> bytes:
-    """Return an Arrow file whose words begin far outside of it."""
+    """Return an Arrow file with offsets far outside of the file."""
     sink = io.BytesIO()
     table = pa.table({"a": ["one", "two", "three"], "b": [1, 2, 3]})
     with ipc.new_file(sink, table.schema) as writer:
@@ -127,14 +125,14 @@ def _far_cells() -> bytes:
 
 
 TABLE_ATTACKS: dict[str, Callable[[], bytes]] = {
-    "Arrow: cells outside of the file": _far_cells,
+    "Arrow: offsets outside of the file": _far_cells,
     "gzip in gzip": lambda: gzip.compress(gzip.compress(b"a,b\n1,2\n")),
     "gzip of zeros": lambda: gzip.compress(bytes(1 << 24)),
 }
 
 
 def attacked(folder: Path) -> dict[str, Verdict]:
-    """Return how each attack ends: all of them must be refused."""
+    """Return the outcome of each attack; all must be refused."""
     found = {}
     models.warm(folder, (*models.SEEDS, *models.TABLES))
     for name, make in ATTACKS.items():

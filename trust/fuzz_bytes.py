@@ -1,6 +1,6 @@
-"""The readers of files under atheris, which follows the lines that run.
+"""Coverage-guided fuzzing of the readers of files, with atheris.
 
-``python -m trust.fuzz_bytes TARGET CASES SEED FOLDER``, as `fuzz_worker`.
+``python -m trust.fuzz_bytes TARGET CASES SEED FOLDER``, like `fuzz_worker`.
 """
 
 from __future__ import annotations
@@ -23,10 +23,8 @@ from trust import fuzz_tables as tables
 from trust.fuzz_case import Case, kept_in
 from trust.fuzz_worker import Log, limit_memory
 
-__all__ = ["TARGETS"]
-
-# What stands between the parts of a model file that is given as its parts: an archive would hide
-# them behind checksums.
+# Separator of the parts of a model file. Inputs are parts and not archives, because the checksums
+# of an archive would reject every change.
 BETWEEN = b"\n\xf0\x9d\x84\x9e\n"
 LONGEST = 40_000
 WORDS = [*models.NODES, "numpy", "json", "builtins", "list", "dict", "<f8", "shape", "descr"]
@@ -41,12 +39,12 @@ def _as_parts(data: bytes) -> bytes:
 
 
 def _as_file(data: bytes) -> bytes:
-    """Return a model file of the parts that some bytes are, or the bytes if they are one."""
+    """Return the model file made of some parts, or the bytes themselves if they are an archive."""
     if data.startswith(b"PK"):
         return data
     tree, *arrays = data.split(BETWEEN)
     contents = {f"{k}.npy": array for k, array in enumerate(arrays)}
-    header = json.dumps({"format": 1, "karnet": "0.1.0"})
+    header = json.dumps({"format": 2, "karnet": "0.1.0"})
     return models.packed({"karnet.json": header, "schema.json": tree, **contents})
 
 
@@ -96,7 +94,7 @@ def _corpus(folder: Path, seeds: list[bytes]) -> Path:
 
 
 def run(target: str, n_cases: int, number: int, folder: Path) -> None:
-    """Run so many cases of a reader; atheris ends the process."""
+    """Run `n_cases` cases of a reader; atheris ends the process."""
     files = folder / "files"
     files.mkdir(exist_ok=True)
     make_seeds, make = TARGETS[target]

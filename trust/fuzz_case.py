@@ -1,10 +1,10 @@
-"""One case of bad input: it runs under watch, and ends in a result, in a sentence, or is broken.
+"""A case of bad input, which runs under observation: it must end in a result or be refused.
 
-A sentence is an error of a listed type whose message is one line, raised by a line of karnet's or
-of scikit-learn's that says `raise`. Anything else is broken: errors of other types (those of NumPy,
-an index, a key, an attribute, memory, recursion), those that come from elsewhere, warnings about
-arithmetic, answers that are not finite, time beyond a limit, files touched that were not named,
-code run.
+A case is refused by an error of a listed type with a message of one line, raised by a `raise`
+statement in karnet or scikit-learn. All other outcomes are failures: errors of other types (such as
+NumPy's errors, IndexError, KeyError, AttributeError, MemoryError, RecursionError), errors raised in
+other libraries, warnings about arithmetic, predictions that are not finite, exceeded time limits,
+files that the call had no reason to touch, and executed code.
 """
 
 from __future__ import annotations
@@ -29,47 +29,47 @@ from sklearn.exceptions import DataConversionWarning, NotFittedError
 
 import karnet
 
-__all__ = ["BrokenError", "Case", "OwnError", "TheirError", "Verdict", "judge", "kept_in"]
-
-SPEAKERS = tuple(str(Path(each.__file__).parent) + os.sep for each in (karnet, sklearn))
+SOURCES = tuple(str(Path(each.__file__).parent) + os.sep for each in (karnet, sklearn))
 TYPES = (ValueError, TypeError, NotFittedError, FileNotFoundError, IsADirectoryError)
-# Types that are right for one thing only, and what is said then.
-SAID: dict[type[BaseException], str] = {
+# Types that are allowed for one purpose only, and a pattern of the message.
+ALLOWED_MESSAGES: dict[type[BaseException], str] = {
     AttributeError: "has no attribute '(partial_fit|merge|forget)'",
     ImportError: "pip install 'karnet",
     MemoryError: "more memory than there is",
 }
-# scikit-learn lists names of features one below the other.
+# scikit-learn lists names of features in several lines.
 LIST_OF_NAMES = "The feature names should match those that were passed during fit."
+# Largest length of a message.
 LONGEST = 1200
-# Warnings that say something to the user; all others would be surprises.
+# Warnings that are meant for users; all others are failures.
 EXPECTED = (LinAlgWarning, DataConversionWarning)
 HINTS = re.compile(
     "feature names|unique classes is greater than|y_pred contains classes|R\\^2 score is not"
     "|least populated class|A single label was found|holds transformers of scikit-learn"
 )
+# Seconds after which a case counts as hanging.
 SECONDS = 20.0
 
 
 class BrokenError(Exception):
-    """What must not be."""
+    """A failure that a case itself detects."""
 
 
 class Hang(BaseException):
-    """A case takes too long; no handler of ordinary errors may catch it."""
+    """A case takes too long. Not an Exception, so that handlers of errors do not catch it."""
 
 
 class TheirError(Exception):
-    """Raised by a library's transformer, made of what a file says: an error, but not our words."""
+    """An error of another library's transformer, made from the contents of a file."""
 
 
 class OwnError(Exception):
-    """Raised by functions that a user gave: it is passed on as it is."""
+    """An error raised by a function of the user, which is passed on unchanged."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """What is done, and how it is shown if it goes wrong."""
+    """A call, and its description in messages about failures."""
 
     about: str
     run: Callable[[], object]
@@ -77,31 +77,35 @@ class Case:
 
 @dataclass(frozen=True)
 class Verdict:
-    """How a case ended: "result", "refused", "theirs", or what was broken; and by what."""
+    """The outcome of a case ("result", "refused", "theirs" or a kind of failure) and its reason."""
 
     kind: str
     about: str = ""
 
     @property
     def broken(self) -> bool:
-        """Whether it must not be."""
+        """Whether the outcome is a failure."""
         return self.kind not in ("result", "refused", "theirs")
 
 
 def judge(case: Case, folder: Path | None = None, seconds: float = SECONDS) -> Verdict:
-    """Run a case, and say how it ended.
+    """Run a case, and return its outcome.
 
     Parameters
     ----------
     case : Case
         The case.
     folder : Path, optional
-        Where it may write, though it should leave there what was there.
+        Folder in which it may write; no file may remain there.
     seconds : float
-        After so many it is a hang.
+        Time after which it counts as hanging.
     """
     before = _listed(folder)
-    with _watched(folder) as stray, warnings.catch_warnings(record=True) as said, _limited(seconds):
+    with (
+        _watched(folder) as stray,
+        warnings.catch_warnings(record=True) as warned,
+        _limited(seconds),
+    ):
         warnings.simplefilter("always")
         try:
             case.run()
@@ -117,13 +121,13 @@ def judge(case: Case, folder: Path | None = None, seconds: float = SECONDS) -> V
         except RecursionError as error:
             verdict = Verdict("broken", f"RecursionError: {error}")
         except Exception as error:
-            verdict = _of_error(error)
+            verdict = verdict_on(error)
     if stray:
         return Verdict("stray", "; ".join(stray))
     if _listed(folder) != before:
-        return Verdict("stray", f"left behind: {sorted(_listed(folder) - before)}")
-    if not verdict.broken and (surprise := _surprise(said)):
-        return Verdict("broken", surprise)
+        return Verdict("stray", f"files left: {sorted(_listed(folder) - before)}")
+    if not verdict.broken and (unexpected := _unexpected(warned)):
+        return Verdict("broken", unexpected)
     return verdict
 
 
@@ -131,38 +135,39 @@ def _listed(folder: Path | None) -> set[str]:
     return set() if folder is None else set(os.listdir(folder))
 
 
-def _of_error(error: Exception) -> Verdict:
+def verdict_on(error: Exception) -> Verdict:
+    """Return whether an error refuses a case properly."""
     frame = traceback.extract_tb(error.__traceback__)[-1]
     place = f"{Path(frame.filename).name}:{frame.lineno}"
     what = f"{type(error).__name__} at {place}: {str(error)[:300]}"
-    wanted = SAID.get(type(error))
+    wanted = ALLOWED_MESSAGES.get(type(error))
     listed = type(error) in TYPES or (wanted is not None and re.search(wanted, str(error)))
-    # What compiled code raises has the frame that called it, at a line that raises nothing.
-    said_there = frame.filename.startswith(SPEAKERS) and str(frame.line).startswith("raise")
-    if not listed or not said_there or not is_sentence(str(error)):
+    # An error of compiled code has the frame of its caller, whose line is not a raise statement.
+    raised_there = frame.filename.startswith(SOURCES) and str(frame.line).startswith("raise")
+    if not listed or not raised_there or not is_sentence(str(error)):
         return Verdict("broken", f"{what} <- {_ours(error)}")
     return Verdict("refused", what)
 
 
-def is_sentence(said: str) -> bool:
-    """Return whether a message is one line of some length, or scikit-learn's list of names."""
-    plain = "\n" not in said or said.startswith(LIST_OF_NAMES)
-    return plain and 10 <= len(said.strip()) <= LONGEST
+def is_sentence(message: str) -> bool:
+    """Return whether a message is one line of suitable length, or scikit-learn's list of names."""
+    plain = "\n" not in message or message.startswith(LIST_OF_NAMES)
+    return plain and 10 <= len(message.strip()) <= LONGEST
 
 
 def _ours(error: BaseException) -> str:
-    """Return the last line of karnet's that led to an error, which tells one fault from another."""
+    """Return the last line of karnet that led to an error, by which failures are told apart."""
     frames = traceback.extract_tb(error.__traceback__)
     places = [
         f"{Path(frame.filename).name}:{frame.lineno}"
         for frame in frames
-        if frame.filename.startswith(SPEAKERS[0])
+        if frame.filename.startswith(SOURCES[0])
     ]
     return places[-1] if places else "nowhere"
 
 
-def _surprise(said: list[warnings.WarningMessage]) -> str:
-    for each in said:
+def _unexpected(warned: list[warnings.WarningMessage]) -> str:
+    for each in warned:
         hint = issubclass(each.category, UserWarning) and HINTS.search(str(each.message))
         if not (issubclass(each.category, EXPECTED) or hint):
             place = f"{Path(each.filename).name}:{each.lineno}"
@@ -170,11 +175,11 @@ def _surprise(said: list[warnings.WarningMessage]) -> str:
     return ""
 
 
-def finite(answers: Any) -> Any:
-    """Return answers, or say that some are not finite."""
-    if np.asarray(answers).dtype.kind in "fc" and not np.isfinite(answers).all():
-        raise BrokenError("answers that are not finite")
-    return answers
+def finite(predictions: Any) -> Any:
+    """Return predictions, or raise an error if some are not finite."""
+    if np.asarray(predictions).dtype.kind in "fc" and not np.isfinite(predictions).all():
+        raise BrokenError("predictions that are not finite")
+    return predictions
 
 
 # Time
@@ -234,7 +239,7 @@ WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 
 class _Watch:
-    """What happened while a case ran that it had no leave for."""
+    """Audit hook that records forbidden events while a case runs."""
 
     armed = False
     folder = ""
@@ -257,8 +262,8 @@ class _Watch:
 
     def _inside(self, path: Any) -> bool:
         if isinstance(path, int):
-            return True  # opened before, which was looked at then
-        # One that nobody can read is a bit bucket.
+            return True  # checked when it was opened
+        # Writing to the null device has no effect.
         name = os.fsdecode(path)
         return name == os.devnull or bool(
             self.folder and os.path.realpath(name).startswith(self.folder)
@@ -299,7 +304,7 @@ _WATCH = _Watch()
 
 @cache
 def _hooked() -> None:
-    sys.addaudithook(_WATCH)  # there is no way to take it off again
+    sys.addaudithook(_WATCH)  # it cannot be removed again
 
 
 @contextmanager
@@ -316,7 +321,7 @@ def _watched(folder: Path | None) -> Iterator[list[str]]:
 
 @contextmanager
 def kept_in() -> Iterator[None]:
-    """Count as stray what a model file must not do: import others, or run code of no file."""
+    """Also record events that a model file must not cause: imports and code without a file."""
     _WATCH.strict = True
     try:
         yield

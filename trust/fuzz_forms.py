@@ -1,4 +1,4 @@
-"""Forms and values of arrays: what NumPy, SciPy and pandas know, and some that is none."""
+"""Forms and values of arrays: those of NumPy, SciPy and pandas, and invalid ones."""
 
 from __future__ import annotations
 
@@ -15,15 +15,13 @@ from scipy import sparse
 
 from trust.fuzz_case import OwnError
 
-__all__ = ["FORMS", "VALUES", "Array", "Rng", "formed", "made", "odd"]
-
 Array = NDArray[Any]
 Rng = np.random.Generator
 HUGE, TINY = np.finfo(np.float64).max, 5e-324
 
 
 class Raises:
-    """Says that it is an array, and raises when it is asked for it."""
+    """Claims to be an array, but raises an error when it is converted."""
 
     shape = (4, 2)
 
@@ -61,7 +59,7 @@ def _read_only(rng: Rng, X: Array) -> Array:
     return X
 
 
-# Same numbers, laid out, typed or sized otherwise.
+# The same numbers with another layout, type or shape.
 FORMS: dict[str, Callable[[Rng, Array], Any]] = {
     "as it is": lambda rng, X: X,
     "every second row": lambda rng, X: np.repeat(X, 2, axis=0)[::2],
@@ -166,7 +164,7 @@ VALUES: dict[str, Callable[[Rng, Array], Array]] = {
 
 
 def odd(table: dict[str, Callable[..., Any]]) -> st.SearchStrategy[str]:
-    """Return a strategy for names of a table: half of them the first, which changes nothing."""
+    """Return a strategy for names of a table, half of them the first, which changes nothing."""
     first, *others = table
     return st.one_of(st.just(first), st.sampled_from(others))
 
@@ -178,7 +176,7 @@ def made(rng: Rng, shape: tuple[int, ...], value: str, form: str) -> Any:
 
 
 def formed(rng: Rng, X: Array, form: str) -> Any:
-    """Return the same numbers in another form, if there is such a form of them."""
+    """Return the same numbers in another form if they can have it, else unchanged."""
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:

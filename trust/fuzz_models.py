@@ -1,4 +1,4 @@
-"""Model files that nobody saved: trees, arrays, archives and bytes changed, then read and used."""
+"""Modified model files: trees, arrays, archives and bytes are changed, then read and used."""
 
 from __future__ import annotations
 
@@ -27,8 +27,6 @@ from sklearn.preprocessing import (
 
 from karnet import KARClassifier, KARClassifierCV, KARRegressor, KARRegressorCV, load, save
 from trust.fuzz_case import Case, TheirError, kept_in
-
-__all__ = ["FILE", "SEEDS", "TABLES", "model_cases", "packed", "parts", "used", "warm"]
 
 FILE = "model.karnet"
 RNG = np.random.default_rng(11)
@@ -67,7 +65,7 @@ def _vectoriser() -> Any:
 
 @cache
 def seed(name: str) -> Any:
-    """Return a fitted model of each kind that files hold."""
+    """Return a fitted model of a kind that files can contain."""
     small: dict[str, Any] = {"random_state": 0}
     match name:
         case "classifier":
@@ -101,7 +99,7 @@ def saved(name: str, folder: Path) -> bytes:
 
 
 def parts(data: bytes) -> dict[str, bytes]:
-    """Return what an archive holds."""
+    """Return the contents of an archive by name."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         return {name: archive.read(name) for name in archive.namelist()}
 
@@ -116,14 +114,14 @@ def packed(contents: dict[str, bytes | str], compression: int = zipfile.ZIP_DEFL
 
 
 def used(model: Any, rows: Any) -> None:
-    """Use a model that was loaded in every way that answers."""
+    """Call all prediction methods of a loaded model."""
     for method in ("predict", "predict_proba", "decision_function", "predict_interval"):
         if hasattr(model, method):
             getattr(model, method)(rows)
 
 
 def warm(folder: Path, kinds: Sequence[str]) -> None:
-    """Read and use each kind of file as it is, so that nothing is left to import."""
+    """Read and use each kind of unmodified file, so that all modules are imported."""
     path = folder / FILE
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -133,7 +131,7 @@ def warm(folder: Path, kinds: Sequence[str]) -> None:
 
 
 def _used(model: Any, rows: Any, name: str) -> None:
-    """Use a model; what libraries say of transformers that a file made is theirs."""
+    """Use a model; errors of transformers made from a file count as `TheirError`."""
     try:
         used(model, rows)
     except Exception as error:
@@ -141,7 +139,7 @@ def _used(model: Any, rows: Any, name: str) -> None:
             raise TheirError(f"{type(error).__name__}: {error}") from error
         raise
     if hasattr(model, "forget"):
-        # Statistics that a file made may say anything, as long as it is an error or an answer.
+        # Statistics made from a file may lead to any error or result.
         with suppress(Exception):
             model.partial_fit(X, model.predict(X)).forget(X, model.predict(X))
 
@@ -150,7 +148,7 @@ def _used(model: Any, rows: Any, name: str) -> None:
 
 
 def places(node: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Yield where the values of a tree are."""
+    """Yield the paths of all values of a tree."""
     if isinstance(node, dict | list):
         for key, value in node.items() if isinstance(node, dict) else enumerate(node):
             yield (*path, key)
@@ -166,7 +164,7 @@ def _tree(name: str, folder: Path) -> tuple[str, list[tuple[Any, ...]], list[str
 
 
 def _at(tree: Any, place: tuple[Any, ...]) -> tuple[Any, Any]:
-    """Return what holds the value at a place, and its key there, as far as there is one."""
+    """Return the container of the value at a path, and its key."""
     for key in place[:-1]:
         tree = tree[key]
     return tree, place[-1]
@@ -195,8 +193,8 @@ NODES: list[Any] = [
     _node("NdArrayNode", "numpy.ndarray", type="numpy", file="0.npy"),
     _node("NdArrayNode", "numpy.int64", type="numpy", file="0.npy"),
     _node("FunctionNode", "os.system"),
-    _node("ObjectNode", "karnet.estimators.KARClassifier"),
-    _node("ObjectNode", "karnet.activations.Activation"),
+    _node("ObjectNode", "karnet.files.types.KARClassifier"),
+    _node("ObjectNode", "karnet.files.types.Activation"),
     _node("SliceNode", "builtins.slice", content={"start": None, "stop": None, "step": 0}),
     *({"__id__": k} for k in (0, 1, 2, 5, 9)),
 ]
@@ -207,7 +205,7 @@ SHAPES = st.lists(st.sampled_from([0, 1, 2, 3, 4, 12, 100]), max_size=3)
 
 @st.composite
 def _array(draw: Any) -> bytes:
-    """Draw the bytes of an array: another one, or one that is not what it says."""
+    """Draw the bytes of another array, whose header may be wrong."""
     shape, dtype = tuple(draw(SHAPES)), np.dtype(draw(st.sampled_from(DTYPES)))
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     kind = draw(st.sampled_from(["bytes", "small", "zeros"]))
@@ -239,7 +237,7 @@ def _changed_tree(draw: Any, name: str, folder: Path) -> bytes:
             else:
                 holder[key] = draw(VALUES) if how == "value" else _at(tree, other)[0][other[-1]]
         except (KeyError, IndexError, TypeError):
-            continue  # it went with another change
+            continue  # removed by another change
     return packed({**parts(saved(name, folder)), "schema.json": _text(tree)})
 
 
@@ -247,7 +245,7 @@ def _text(tree: Any) -> str:
     try:
         return json.dumps(tree)
     except (ValueError, RecursionError):
-        return "{}"  # one node was put into itself
+        return "{}"  # a node was put into itself
 
 
 @st.composite
@@ -277,7 +275,8 @@ def _changed_archive(draw: Any, name: str, folder: Path) -> bytes:
     if how == "drop":
         del contents[draw(st.sampled_from(sorted(contents)))]
     elif how == "header":
-        contents["karnet.json"] = draw(st.one_of(st.binary(max_size=30), st.just(b'{"format": 1}')))
+        formats = [b'{"format": 1}', b'{"format": 2}']
+        contents["karnet.json"] = draw(st.one_of(st.binary(max_size=30), st.sampled_from(formats)))
     elif how == "add":
         contents[draw(st.sampled_from(NAMES))] = draw(
             st.one_of(st.binary(max_size=30), st.just(bytes(10**6)))
@@ -298,7 +297,7 @@ CHANGES = {
 def model_cases(
     draw: Any, folder: Path, kinds: tuple[str, ...] = (*SEEDS, *TABLES), use: bool = True
 ) -> Case:
-    """Draw a changed model file; it is read and, if that goes well, used."""
+    """Draw a modified model file, which is read and, if that succeeds, used."""
     name = draw(st.sampled_from(kinds))
     change = draw(st.sampled_from(["tree", "tree", "tree", "array", "array", "bytes", "archive"]))
     data = draw(CHANGES[change](name, folder))
@@ -311,6 +310,6 @@ def model_cases(
             if use:
                 _used(model, rows, name)
 
-    # Written before the case is watched; a crash leaves it there to be looked at.
+    # Written before the case is observed; after a crash the file remains for inspection.
     (folder / FILE).write_bytes(data)
     return Case(f"{name}, {change} changed, {len(data)} bytes", run)

@@ -1,4 +1,4 @@
-"""The ONNX exporter: networks and pipelines of all kinds, with inputs and versions of none."""
+"""Networks, pipelines, inputs and versions, valid and invalid, for the ONNX exporter."""
 
 from __future__ import annotations
 
@@ -19,12 +19,10 @@ from sklearn.preprocessing import (
 
 from karnet import KARClassifier, KARClassifierCV, KARRegressor, KARRegressorCV
 from karnet.activations import ACTIVATIONS, Activation
-from karnet.export._convert import to_onnx
+from karnet.export import to_onnx
 from trust.fuzz_arrays import networks
 from trust.fuzz_case import Case
 from trust.fuzz_parameters import ODD
-
-__all__ = ["onnx_cases"]
 
 RNG = np.random.default_rng(7)
 X = RNG.uniform(0.1, 0.9, (8, 2))
@@ -83,7 +81,7 @@ VERSIONS: dict[str, Any] = {"default": None, **{str(k): k for k in (14, 15, 18, 
 
 @st.composite
 def onnx_cases(draw: Any) -> Case:
-    """Draw a model, rows that say what its inputs are, and a version."""
+    """Draw a model, rows that define its inputs, and a version."""
     name, before = draw(st.sampled_from(list(CLASSES))), draw(st.sampled_from(list(BEFORE)))
     network, of_classes = draw(networks()), draw(st.booleans())
     if network["hidden"] != "pullback" and np.isfinite(network["hidden_layer_sizes"]).all():
@@ -95,8 +93,8 @@ def onnx_cases(draw: Any) -> Case:
 
     def run() -> None:
         plain: Any = (KARClassifier if of_classes else KARRegressor)(**network)
-        settled: Any = KARClassifierCV if of_classes else KARRegressorCV
-        net = settled(n_estimators=1, random_state=0) if kind == "cv" else plain
+        cv_estimator: Any = KARClassifierCV if of_classes else KARRegressorCV
+        net = cv_estimator(n_estimators=1, random_state=0) if kind == "cv" else plain
         model = net if BEFORE[before] is None else make_pipeline(BEFORE[before], net)
         if kind != "not fitted":
             given = pd.DataFrame(X, columns=["a", "b"]) if framed else X
@@ -104,5 +102,5 @@ def onnx_cases(draw: Any) -> Case:
         made = to_onnx(model, INPUTS[rows], opset=VERSIONS[version])
         made.SerializeToString()
 
-    told = f"{kind}, {before}, classes {name if of_classes else None}, X {rows}, opset {version}"
-    return Case(f"{told}, framed {framed}, {network}", run)
+    about = f"{kind}, {before}, classes {name if of_classes else None}, X {rows}, opset {version}"
+    return Case(f"{about}, framed {framed}, {network}", run)

@@ -1,4 +1,4 @@
-"""Parameters of every wrong type, size and kind, to all constructors that there are."""
+"""Parameters of every wrong type, size and kind for all public constructors."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from karnet import KARClassifier, KARClassifierCV, KARRegressor, KARRegressorCV,
 from karnet.accumulate import Accumulator
 from karnet.activations import ACTIVATIONS, Activation
 from trust.fuzz_case import Case, OwnError, finite
-
-__all__ = ["cv_parameter_cases", "parameter_cases"]
 
 RNG = np.random.default_rng(5)
 X, Y = RNG.standard_normal((6, 2)), np.array([0, 1, 2, 0, 1, 2])
@@ -27,7 +25,7 @@ def keeps(x: Any) -> Any:
 
 
 class Mute:
-    """Has no text to be shown by."""
+    """Raises an error when it is printed."""
 
     def __repr__(self) -> str:
         raise OwnError("nothing to show")
@@ -72,7 +70,7 @@ ODD: dict[str, Any] = {
     "cpu": "cpu",
     "cuda:99": "cuda:99",
 }
-RIGHT: dict[str, st.SearchStrategy[Any]] = {
+VALID: dict[str, st.SearchStrategy[Any]] = {
     "hidden_layer_sizes": st.sampled_from([(), (3,), (4, 2), (np.inf,), 5]),
     "activation": st.sampled_from([*ACTIVATIONS, ACTIVATIONS["tanh"]]),
     "output_activation": st.sampled_from([None, *ACTIVATIONS]),
@@ -89,7 +87,7 @@ RIGHT: dict[str, st.SearchStrategy[Any]] = {
     "class_weight": st.sampled_from([None, "balanced"]),
     "device": st.none(),
 }
-# How much is asked for is for the user to say: no number here would take hours.
+# Parameters for which large numbers are valid, but would take hours.
 COUNTS = ("n_sweeps", "n_rounds", "n_estimators", "time_budget")
 
 
@@ -100,14 +98,14 @@ def _odd(name: str) -> st.SearchStrategy[str]:
 
 @st.composite
 def parameter_cases(draw: Any) -> Case:
-    """Draw right parameters, and one to three wrong ones."""
+    """Draw valid parameters, and one to three unusual ones."""
     kind = draw(
         st.sampled_from([KARClassifier, KARRegressor, "lstsq", "Accumulator", "Activation"])
     )
     if isinstance(kind, str):
         return draw(_CALLS[kind])
-    names = [name for name in RIGHT if name in kind().get_params()]
-    given = draw(st.fixed_dictionaries({}, optional={name: RIGHT[name] for name in names}))
+    names = [name for name in VALID if name in kind().get_params()]
+    given = draw(st.fixed_dictionaries({}, optional={name: VALID[name] for name in names}))
     wrong = draw(st.lists(st.sampled_from(names), min_size=1, max_size=3, unique=True))
     odd = {name: draw(_odd(name)) for name in wrong}
     method = draw(st.sampled_from(["fit", "partial_fit"]))
@@ -116,12 +114,12 @@ def parameter_cases(draw: Any) -> Case:
         net = kind(**given | {name: ODD[key] for name, key in odd.items()})
         finite(getattr(net, method)(X, Y).predict(X))
 
-    return Case(f"{kind.__name__}.{method} {odd} beside {given}", run)
+    return Case(f"{kind.__name__}.{method} {odd} with {given}", run)
 
 
 @st.composite
 def cv_parameter_cases(draw: Any) -> Case:
-    """Draw wrong parameters of the estimators that settle everything themselves."""
+    """Draw unusual parameters of the estimators that select all hyper-parameters."""
     kind = draw(st.sampled_from([KARClassifierCV, KARRegressorCV]))
     names = [name for name in kind().get_params() if name != "n_estimators" or draw(st.booleans())]
     wrong = draw(st.lists(st.sampled_from(names), min_size=1, max_size=2, unique=True))
@@ -170,7 +168,7 @@ def _accumulator_case(draw: Any) -> Case:
 @st.composite
 def _activation_case(draw: Any) -> Case:
     parts = ["name", "forward", "inverse", "derivative", "domain", "codomain", "margin"]
-    # What a type says of an array that it is called with is its own matter.
+    # A type that is called with an array raises its own errors.
     odd = {
         name: draw(st.sampled_from([key for key in ODD if key != "a type"]))
         for name in draw(st.sets(st.sampled_from(parts), min_size=1, max_size=2))

@@ -1,4 +1,4 @@
-"""Files of tables as nobody should write them, to all that reads tables."""
+"""Malformed files of tables, for all functions that read tables."""
 
 from __future__ import annotations
 
@@ -17,9 +17,7 @@ from pyarrow import ipc, parquet
 from karnet import KARRegressor
 from karnet.blocks import Blocks
 from karnet.tables import find_target, read_table, table_blocks
-from trust.fuzz_case import Case
-
-__all__ = ["SEEDS", "read_all", "seed", "table_cases"]
+from trust.fuzz_case import Case, verdict_on
 
 RNG = np.random.default_rng(3)
 CELLS = ["1", "-2.5", "", "?", "NA", "x", '"', '""', "'", "1e999", "nan", "inf", " 3 ", "ü", "\x00"]
@@ -79,7 +77,7 @@ def seed(kind: str) -> bytes:
 
 
 def read_all(path: Path) -> None:
-    """Read a table in every way that there is, and use what was read."""
+    """Read a table in every way, and use the result."""
     table = read_table(path)
     names = table.names
     for act in _uses(table, names):
@@ -100,13 +98,11 @@ def _uses(table: Any, names: list[str]) -> list[Callable[[], object]]:
 
 
 def _or_sentence(act: Callable[[], object]) -> None:
-    """Do something that may be refused; what follows is done all the same."""
-    from trust.fuzz_case import _of_error
-
+    """Call a function that may refuse its input with a one-sentence error."""
     try:
         act()
     except Exception as error:
-        if _of_error(error).broken:
+        if verdict_on(error).broken:
             raise
 
 
@@ -155,7 +151,7 @@ def _changed(draw: Any) -> bytes:
 
 @st.composite
 def table_cases(draw: Any, folder: Path) -> Case:
-    """Draw the bytes of a file, and how it is read."""
+    """Draw the bytes of a file and the way in which it is read."""
     data = draw(st.one_of(_text(), _changed(), _changed(), st.binary(max_size=60)))
     suffix, way = draw(st.sampled_from(SUFFIXES)), draw(st.sampled_from(["table"] * 3 + ["blocks"]))
     kind = draw(st.sampled_from(["csv", "parquet", "arrow"]))

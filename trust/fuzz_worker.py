@@ -1,7 +1,7 @@
-"""A process that runs cases of one target and says how each ended, so that a crash is seen.
+"""Process that runs the cases of one target and logs the outcome of each.
 
-``python -m trust.fuzz_worker TARGET CASES SEED FOLDER``. What a case is stands in
-`FOLDER/now` before it runs; how it ended is a line of `FOLDER/log` after.
+``python -m trust.fuzz_worker TARGET CASES SEED FOLDER``. `FOLDER/now` describes the running case,
+so that a crash can be attributed; `FOLDER/log` has a line for every finished case.
 """
 
 from __future__ import annotations
@@ -18,11 +18,9 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from trust.fuzz_case import Case, judge
 
-__all__ = ["MEMORY", "TARGETS", "Log", "run"]
-
-# Bytes that a worker may have: beyond, it ends as it would where memory is short.
+# Bytes of address space of a worker.
 MEMORY = 6 * 2**30
-# Cases that Hypothesis draws from one seed: it remembers them all.
+# Cases that Hypothesis draws from one seed; it keeps all of them in memory.
 AT_ONCE = 500
 
 
@@ -89,24 +87,24 @@ TARGETS: dict[str, Callable[[Path], Any]] = {
 
 
 class Log:
-    """What is known of the cases if the process should end."""
+    """The log of cases, which remains if the process crashes."""
 
     def __init__(self, folder: Path) -> None:
         self._now = os.open(folder / "now", os.O_RDWR | os.O_CREAT)
         self._log = os.open(folder / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 
     def run(self, case: Case, folder: Path) -> None:
-        """Judge a case, and write down how it ended."""
+        """Judge a case, and log its outcome."""
         about = case.about.encode(errors="replace")[:2000]
         os.pwrite(self._now, about.ljust(2000), 0)
         verdict = judge(case, folder)
-        told = f"{verdict.about} | {case.about}" if verdict.broken else ""
-        line = "\t".join([verdict.kind, " ".join(told.split())[:1500]])
+        message = f"{verdict.about} | {case.about}" if verdict.broken else ""
+        line = "\t".join([verdict.kind, " ".join(message.split())[:1500]])
         os.write(self._log, (line + "\n").encode(errors="replace"))
 
 
 def run(target: str, n_cases: int, number: int, folder: Path) -> None:
-    """Run so many cases of a target."""
+    """Run `n_cases` cases of a target."""
     files = folder / "files"
     files.mkdir(exist_ok=True)
     log, done = Log(folder), 0
@@ -138,7 +136,7 @@ def run(target: str, n_cases: int, number: int, folder: Path) -> None:
 
 
 def limit_memory() -> None:
-    """Let this process have no more than `MEMORY`."""
+    """Limit the memory of this process to `MEMORY`."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 

@@ -1,4 +1,4 @@
-"""How many threads want a core while joblib cross-validates networks."""
+"""Number of running threads while joblib cross-validates networks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PROC = Path("/proc")
 
 
 def children(pid: int) -> list[int]:
-    """Return a process and all that it started."""
+    """Return a process and all of its descendants."""
     found = [pid]
     for process in found:
         for task in (PROC / str(process) / "task").glob("*/children"):
@@ -28,15 +28,15 @@ def children(pid: int) -> list[int]:
     return found
 
 
-def wanting_a_core(pids: list[int], but: int) -> int:
-    """Count threads that run or could run."""
+def runnable_threads(pids: list[int], but: int) -> int:
+    """Return the number of threads that are running or ready to run, except one."""
     count = 0
     for pid in pids:
         for task in (PROC / str(pid) / "task").glob("*/stat"):
             if task.parent.name == str(but):
                 continue
             try:
-                # The name, in brackets, may hold anything.
+                # The name in brackets may contain any character.
                 count += task.read_text().rpartition(")")[2].split()[0] == "R"
             except OSError:
                 continue
@@ -44,34 +44,34 @@ def wanting_a_core(pids: list[int], but: int) -> int:
 
 
 def busy_threads(backend: str, m: int = 40_000, folds: int = 8) -> dict:
-    """Cross-validate with a worker per core; return how many threads wanted a core meanwhile."""
+    """Cross-validate with a worker per core; return statistics of the number of running threads."""
     X = np.random.default_rng(0).standard_normal((m, 20))
     y = X[:, 0] * X[:, 1] > 0.0
     net = KARClassifier((300,), hidden="random", alpha=1e-3, random_state=0)
-    looks: list[int] = []
+    samples: list[int] = []
     over = threading.Event()
-    # The process that deals out work to others does little itself.
+    # The process that distributes the work does little itself.
     skipped = 1 if backend == "loky" else 0
 
-    def look() -> None:
+    def sample() -> None:
         while not over.wait(0.005):
             pids = children(os.getpid())[skipped:]
-            looks.append(wanting_a_core(pids, threading.get_native_id()))
+            samples.append(runnable_threads(pids, threading.get_native_id()))
 
     with joblib.parallel_config(backend, n_jobs=-1):
-        # Workers start and import first; only their work is looked at.
+        # Workers start and import modules first; only their work is sampled.
         cross_val_score(net, X[:1000], y[:1000], cv=folds)
-        looker = threading.Thread(target=look)
-        looker.start()
+        sampler = threading.Thread(target=sample)
+        sampler.start()
         try:
             cross_val_score(net, X, y, cv=folds)
         finally:
             over.set()
-            looker.join()
+            sampler.join()
     cores = os.cpu_count() or 1
     return {
-        "looks": len(looks),
-        "mean": float(np.mean(looks)),
-        "most": max(looks),
-        "more than cores": float(np.mean(np.array(looks) > cores)),
+        "samples": len(samples),
+        "mean": float(np.mean(samples)),
+        "maximum": max(samples),
+        "more than cores": float(np.mean(np.array(samples) > cores)),
     }

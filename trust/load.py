@@ -1,4 +1,4 @@
-"""Work for a process under load: predictions without end, fits without end, and what they leave."""
+"""Predictions and fits for a process under load, and measurements of what they leave behind."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ import numpy as np
 from karnet import KARClassifier, KARClassifierCV, KARRegressor, KARRegressorCV, load
 
 PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 0
-# One row as a service sends it, some, and enough for several chunks.
-HEIGHTS = (1, 1, 1, 50, 50, 20_000)
+# Numbers of rows: one as in a service, some, and enough for several chunks.
+ROW_COUNTS = (1, 1, 1, 50, 50, 20_000)
 
 
 def rss() -> float:
-    """Return the megabytes that this process has in memory."""
+    """Return the resident memory of this process in megabytes."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * PAGE / 1e6
 
 
@@ -32,14 +32,14 @@ def table_of_rows(m: int = 20_000) -> np.ndarray:
 
 
 def models() -> dict[str, object]:
-    """Return fitted networks of every kind that answers."""
+    """Return fitted networks of every kind of estimator."""
     X = table_of_rows(400)
     y = X[:, 0] * X[:, 1]
     nets = {
         "random": KARClassifier((200,), hidden="random", alpha=1e-3, random_state=0),
         "pulled back": KARRegressor((10,), alpha=1e-2, random_state=0),
-        "settled": KARClassifierCV(n_estimators=2, width=200, random_state=0),
-        "settled, numbers": KARRegressorCV(n_estimators=2, width=200, random_state=0),
+        "selected": KARClassifierCV(n_estimators=2, width=200, random_state=0),
+        "selected, regression": KARRegressorCV(n_estimators=2, width=200, random_state=0),
     }
     targets = {"Classifier": y > 0, "Regressor": y}
     for net in nets.values():
@@ -47,12 +47,12 @@ def models() -> dict[str, object]:
     return nets
 
 
-def answer(net, X):
+def predictions(net, X):
     return net.predict_proba(X) if hasattr(net, "classes_") else net.predict(X)
 
 
 class Watched:
-    """A context that samples the memory of this process, and says whether it was flat."""
+    """A context that samples the memory of this process."""
 
     def __enter__(self):
         self.samples, self.began = [(0.0, rss())], time.perf_counter()
@@ -70,31 +70,31 @@ class Watched:
         self._thread.join()
 
     def between(self, start: float, end: float) -> float:
-        """Return the mean of memory between two fractions of the time."""
+        """Return the mean memory between two fractions of the time."""
         last = self.samples[-1][0]
         between = [mb for at, mb in self.samples if start * last <= at <= end * last]
         return mean(between or [self.samples[-1][1]])
 
     def growth(self) -> float:
-        """Return by which part memory grew from the second fifth of the time to the last."""
+        """Return the relative growth of memory from the second fifth of the time to the last."""
         return self.between(0.8, 1.0) / self.between(0.2, 0.4) - 1.0
 
 
 def predict_for(
-    seconds: float, n_threads: int, folder: Path, heights: tuple[int, ...] = HEIGHTS
+    seconds: float, n_threads: int, folder: Path, row_counts: tuple[int, ...] = ROW_COUNTS
 ) -> dict:
-    """Predict with kept models from several threads; return counts, mismatches and memory."""
+    """Predict with saved models in several threads; return counts, mismatches and memory."""
     nets = [load(file) for file in sorted(folder.glob("*.karnet"))]
     X = table_of_rows()
-    expected = {(i, m): answer(net, X[:m]) for i, net in enumerate(nets) for m in heights}
-    _take_all_arenas(lambda: [answer(net, X[: max(heights)]) for net in nets])
+    expected = {(i, m): predictions(net, X[:m]) for i, net in enumerate(nets) for m in row_counts}
+    _take_all_arenas(lambda: [predictions(net, X[: max(row_counts)]) for net in nets])
     until = time.perf_counter() + seconds
 
     def work(seed: int) -> tuple[int, int, int]:
         choose, calls, rows, wrong = random.Random(seed), 0, 0, 0
         while time.perf_counter() < until:
-            i, m = choose.randrange(len(nets)), choose.choice(heights)
-            wrong += not np.array_equal(answer(nets[i], X[:m]), expected[i, m])
+            i, m = choose.randrange(len(nets)), choose.choice(row_counts)
+            wrong += not np.array_equal(predictions(nets[i], X[:m]), expected[i, m])
             calls, rows = calls + 1, rows + m
         return calls, rows, wrong
 
@@ -104,10 +104,10 @@ def predict_for(
 
 
 def _take_all_arenas(work) -> None:
-    """Do some work on as many threads as glibc has arenas for, each with memory of its own.
+    """Work in as many threads as glibc has memory arenas.
 
-    It makes a new one now and then, for a thread that starts before another has quite ended, until
-    there are eight for each core: memory that grows for that reason is bounded, and no leak.
+    glibc creates a new arena if a thread starts before another one has ended, up to eight per core.
+    Growth of memory for that reason is bounded, and not a leak.
     """
     n = 8 * (os.cpu_count() or 1)
     together = threading.Barrier(n)
@@ -121,14 +121,14 @@ def _take_all_arenas(work) -> None:
 
 
 def small_fits():
-    """Return kinds of fits, each a few milliseconds."""
+    """Return kinds of fits that take a few milliseconds each."""
     X = table_of_rows(60)
     y = X[:, 0] * X[:, 1]
 
-    def learn(net, target=y):
+    def fit(net, target=y):
         return lambda: net.fit(X, target).predict(X)
 
-    def learn_in_parts():
+    def fit_in_parts():
         net = KARRegressor((8,), hidden="random", alpha=1e-3, random_state=0)
         net.partial_fit(X[:40], y[:40]).partial_fit(X[40:], y[40:]).forget(X[:5], y[:5])
 
@@ -137,15 +137,15 @@ def small_fits():
             KARClassifier((8,)).fit(X, np.full(len(X), np.nan))
         except ValueError:
             return
-        raise AssertionError("Targets that are not a number were learned.")
+        raise AssertionError("A fit to targets that are not a number succeeded.")
 
     return {
-        "pulled back": learn(KARClassifier((8,), random_state=0), y > 0),
-        "pulled back, deep": learn(KARRegressor((8, 8), alpha=1e-3, random_state=0)),
-        "random": learn(KARClassifier((50,), hidden="random", alpha=1e-3, random_state=0), y > 0),
-        "more units than rows": learn(KARRegressor((200,), hidden="random", random_state=0)),
-        "rows added and taken out": learn_in_parts,
-        "infinitely wide": learn(
+        "pulled back": fit(KARClassifier((8,), random_state=0), y > 0),
+        "pulled back, deep": fit(KARRegressor((8, 8), alpha=1e-3, random_state=0)),
+        "random": fit(KARClassifier((50,), hidden="random", alpha=1e-3, random_state=0), y > 0),
+        "more units than rows": fit(KARRegressor((200,), hidden="random", random_state=0)),
+        "rows added and taken out": fit_in_parts,
+        "infinitely wide": fit(
             KARRegressor((np.inf,), activation="relu", hidden="random", alpha=1e-3)
         ),
         "refused": fail,
@@ -153,17 +153,17 @@ def small_fits():
 
 
 def left_behind() -> dict[str, int]:
-    """Return how many objects, threads and open files this process has."""
+    """Return the numbers of objects, threads and open files of this process."""
     gc.collect()
     return {
         "objects": len(gc.get_objects()),
         "threads": threading.active_count(),
-        "files": len(os.listdir("/proc/self/fd")),
+        "open files": len(os.listdir("/proc/self/fd")),
     }
 
 
 def fit_many(n_fits: int) -> dict:
-    """Learn many small networks in turn; return what that left behind, after a first fifth."""
+    """Fit many small networks in turn; return the growth of memory and of other resources."""
     kinds = list(small_fits().values())
     for fit in kinds * 20:
         fit()
@@ -172,7 +172,7 @@ def fit_many(n_fits: int) -> dict:
         for fit, _ in zip(cycle(kinds), range(n_fits), strict=False):
             fit()
     after = left_behind()
-    more = {what: after[what] - before[what] for what in after}
+    more = {things: after[things] - before[things] for things in after}
     return {"calls": n_fits, "mb": rss(), "growth": memory.growth(), "more": more}
 
 

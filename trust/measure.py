@@ -1,9 +1,9 @@
-"""Forward and backward errors, and ranks, of karnet's solvers beside LAPACK's drivers."""
+"""Forward errors, backward errors and ranks of karnet's solvers and of LAPACK's drivers."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,42 +12,41 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgWarning
 from scipy.linalg import lstsq as lapack_lstsq
 
-from karnet import lstsq
-from karnet._lstsq.solve import SOLVERS, Solution
-from tests.reference import EPS
+from karnet import Solution, lstsq
 from trust.families import Family, Instance
+from trust.matrices import EPS
 
 Array = NDArray[np.float64]
-OURS = ("auto", *SOLVERS)
+OURS = ("auto", "cholesky", "qr", "svd")
 DRIVERS = ("gelsd", "gelsy", "gelss")
-# At SciPy's own cut-off.
+# Suffix of results at SciPy's cut-off.
 AT_EPS = " at eps"
-# No singular value within this factor of the cut-off: there is a gap.
+# There is a gap if no singular value is within this factor of the cut-off.
 GAP = 3.0
 
 
 @dataclass
 class Measured:
-    """What was measured in one family, an entry for each seed.
+    """The measurements of one family, with an entry for each seed.
 
     Attributes
     ----------
     forward : dict of lists
-        Decimal logarithms of forward errors, of each solver and driver. Of seeds for which doubles
-        can tell the rank of the exact solution, unless there are none.
+        Decimal logarithms of the forward errors of each solver and driver, for seeds with a clear
+        rank, or for all seeds if there are none.
     everywhere : dict of lists
-        The same of all seeds, with "auto" and every driver at both cut-offs.
+        The same for all seeds, with "auto" and every driver at both cut-offs.
     clear : list
-        Whether doubles can tell the rank, for each seed.
+        Whether the rank of each seed is clear in double precision.
     backward : list
-        Backward errors of all our solvers, in n eps.
+        Backward errors of all of karnet's solvers, in units of n eps.
     explained : list
-        Forward errors of all our solvers, in n eps times the condition of the problem, where the
-        rank, as far as doubles can tell, is that of the exact solution.
+        Forward errors of all of karnet's solvers, in units of n eps times the condition of the
+        problem, for seeds with a clear rank.
     ranks : list
-        Whether each rank reported is right, where there is a gap.
+        Whether each reported rank is correct, where there is a gap.
     used : list
-        The solvers that "auto" named.
+        The solvers that "auto" selected.
     """
 
     forward: dict[str, list[float]] = field(default_factory=dict)
@@ -75,7 +74,7 @@ class Measured:
     def behind_everywhere(self, ours: str = "", theirs: str = "") -> float:
         """Return by how many digits auto is behind the best driver over all seeds.
 
-        Each is at the cut-off of karnet or, with `AT_EPS`, of SciPy.
+        Both are at karnet's cut-off or, with `AT_EPS`, at SciPy's.
         """
         medians = {name: float(np.median(each)) for name, each in self.everywhere.items()}
         return medians["auto" + ours] - min(medians[driver + theirs] for driver in DRIVERS)
@@ -85,27 +84,40 @@ class Measured:
         self.everywhere.setdefault(name, []).append(error)
 
 
-def measure(family: Family, seeds: Iterable[int]) -> Measured:
-    """Return errors and ranks of all solvers and drivers over some seeds of a family."""
+def quiet_lstsq(A: Array, b: Array, **options: Any) -> Solution:
+    """Return the solution of `lstsq`, without a warning where a solver falls back on another."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LinAlgWarning)
+        return lstsq(A, b, **options)
+
+
+def measure(
+    family: Family, seeds: Iterable[int], solve: Callable[..., Solution] = quiet_lstsq
+) -> Measured:
+    """Return errors and ranks of all solvers and drivers over some seeds of a family.
+
+    `solve` takes the arguments of `lstsq`.
+    """
     measured = Measured()
     for seed in seeds:
         instance = family(seed)
-        rank = right_rank(instance)
+        rank = expected_rank(instance)
         clear = rank == instance.rank
         measured.clear.append(clear)
         for name, x in _by_drivers(instance).items():
             measured.add(name, forward_error(x, instance.exact))
         condition = problem_condition(instance) if clear else None
         for solver in OURS:
-            _add_ours(measured, instance, solver, rank, condition)
-        at_eps = quiet_lstsq(instance.A, instance.b, bias=instance.bias, rcond=EPS)
+            solution = solve(instance.A, instance.b, solver=solver, bias=instance.bias)
+            _add_ours(measured, instance, solver, solution, rank, condition)
+        at_eps = solve(instance.A, instance.b, bias=instance.bias, rcond=EPS)
         measured.add("auto" + AT_EPS, forward_error(at_eps.coef, instance.exact))
     measured.forward = _comparable(measured)
     return measured
 
 
 def _comparable(measured: Measured) -> dict[str, list[float]]:
-    """Return errors of seeds with a clear rank or, if there are none, of all at our cut-off."""
+    """Return errors of seeds with a clear rank; if there are none, of all at our cut-off."""
     if not any(measured.clear):
         return {name: e for name, e in measured.everywhere.items() if not name.endswith(AT_EPS)}
     return {
@@ -115,10 +127,14 @@ def _comparable(measured: Measured) -> dict[str, list[float]]:
 
 
 def _add_ours(
-    measured: Measured, instance: Instance, solver: str, rank: int | None, condition: float | None
+    measured: Measured,
+    instance: Instance,
+    solver: str,
+    solution: Solution,
+    rank: int | None,
+    condition: float | None,
 ) -> None:
     A, b, unit = instance.matrix, instance.b, instance.A.shape[1] * EPS
-    solution = quiet_lstsq(instance.A, b, solver=solver, bias=instance.bias)
     error = forward_error(solution.coef, instance.exact)
     measured.add(solver, error)
     measured.backward.append(backward_error(A, b, solution.coef) / unit)
@@ -128,13 +144,6 @@ def _add_ours(
         measured.explained.append(10.0**error / (unit * condition))
     if solver == "auto":
         measured.used.append(solution.solver)
-
-
-def quiet_lstsq(A: Array, b: Array, **options: Any) -> Solution:
-    """Return what `lstsq` does; a solver asked for by name may hand over."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", LinAlgWarning)
-        return lstsq(A, b, **options)
 
 
 def _by_drivers(instance: Instance) -> dict[str, Array]:
@@ -147,10 +156,10 @@ def _by_drivers(instance: Instance) -> dict[str, Array]:
     }
 
 
-def right_rank(instance: Instance) -> int | None:
+def expected_rank(instance: Instance) -> int | None:
     """Return the number of singular values above the cut-off, or None if there is no gap there.
 
-    With a bias columns are centred, and all are scaled to unit length, as `lstsq` says it does.
+    Columns are centred if there is a bias and scaled to unit length, as `lstsq` documents.
     """
     A, bias = instance.A.astype(np.longdouble), instance.bias
     A = (A - bias * A.mean(axis=0)).astype(np.float64)
@@ -163,7 +172,7 @@ def right_rank(instance: Instance) -> int | None:
 
 
 def problem_condition(instance: Instance) -> float:
-    """Return by how much small changes of A and b can change the solution, relative to both.
+    """Return the condition of the least-squares problem with respect to A and b.
 
     Wedin's bound: ``k (2 + (k + 1) |r| / (|A| |x|))`` for A of condition k.
     """
@@ -175,14 +184,14 @@ def problem_condition(instance: Instance) -> float:
 
 
 def forward_error(x: Array, exact: Array) -> float:
-    """Return the decimal logarithm of the relative error, at best that of one rounding."""
+    """Return the decimal logarithm of the relative error, at least that of one rounding."""
     return float(np.log10(np.linalg.norm(x - exact) / np.linalg.norm(exact) + EPS / 2))
 
 
 def backward_error(A: Array, b: Array, x: Array) -> float:
     """Return the smallest relative change of A for which x solves the least-squares problem.
 
-    The formula is that of Walden, Karlson and Sun (1995), in the space of the columns and of r.
+    The formula of Walden, Karlson and Sun (1995), in the space spanned by the columns of A and r.
     """
     r = b - A @ x
     size_r, size_x, size_A = np.linalg.norm(r), np.linalg.norm(x), np.linalg.norm(A)

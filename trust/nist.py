@@ -1,7 +1,7 @@
-"""NIST's statistical reference data sets of linear regression (StRD), and their certified values.
+"""NIST's statistical reference data sets (StRD) for linear regression, with certified values.
 
-The data are kept as text, since the certified values belong to the decimal numbers, not to the
-nearest doubles.
+The data are stored as text, because the certified values belong to the decimal numbers and not to
+the nearest doubles.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 from trust.exact import DIGITS, solve_positive
 
 Array = NDArray[np.float64]
-# More than the products of the largest powers have.
+# Digits of decimal arithmetic: more than any product of powers has.
 DECIMALS = 400
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """Columns of A without that of ones, y, and certified coefficients, a bias first."""
+    """Columns of A without the column of ones, y, and the certified coefficients, bias first."""
 
     name: str
     columns: tuple[tuple[Decimal, ...], ...]
@@ -37,7 +37,7 @@ class Dataset:
 
     @property
     def A(self) -> Array:
-        """The matrix without the column of ones, each of its entries rounded once."""
+        """The matrix without the column of ones, with each entry rounded once."""
         return np.array(self.columns, dtype=np.float64).T
 
     @property
@@ -70,7 +70,7 @@ def _powers(x: Sequence[Decimal], degree: int) -> tuple[tuple[Decimal, ...], ...
 
 
 def _from_text(name: str, degree: int, text: str, certified: str) -> Dataset:
-    """Return the data set of lines of pairs y x; certified values of as many powers and a bias."""
+    """Return the data set of a polynomial in x from a text of pairs y x."""
     numbers = [Decimal(word) for word in text.split()]
     return Dataset(
         name, _powers(numbers[1::2], degree), tuple(numbers[::2]), tuple(certified.split())
@@ -88,7 +88,7 @@ def _sum_of_powers(x: Decimal) -> Decimal:
     return sum((x**k for k in range(1, 6)), Decimal(1))
 
 
-# What Wampler adds to the third to fifth set: orthogonal to all powers up to the fifth.
+# Added to y in the third to fifth set; orthogonal to all powers up to the fifth.
 DISTURBANCE = (759, -2048, 2048, -2048, 2523, -2048, 2048, -2048, 1838, -2048, 2048)
 DISTURBANCE = (*DISTURBANCE, *DISTURBANCE[9::-1])
 

@@ -1,4 +1,4 @@
-"""Pages of what was measured, with the command, the day, the machine and the counts."""
+"""Pages of measurements, with the command, the day, the machine and the counts."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 def write_page(
     name: str, title: str, command: str, counts: str, parts: Sequence[str], folder: Path = FOLDER
 ) -> Path:
-    """Write `docs/trust/<name>.md`: what was measured, by which command, when, where, how often.
+    """Write `docs/trust/<name>.md` with the command, day, machine and counts of a measurement.
 
     Parameters
     ----------
     name : str
-        Name of the page's file, without its ending.
+        Name of the file, without its suffix.
     title : str
-        Its heading.
+        Heading of the page.
     command : str
-        The command that writes it.
+        The command that writes the page.
     counts : str
-        How much was measured, such as "104 000 cases in 512 s".
+        Extent of the measurement, such as "104 000 cases in 512 s".
     parts : sequence of str
-        Markdown, tables and sentences, in order.
+        Paragraphs and tables in Markdown, in order.
     folder : Path
-        Where the page goes.
+        Folder of the page.
     """
     threads = int(os.environ.get("OPENBLAS_NUM_THREADS", os.cpu_count() or 1))
     measured = (

@@ -1,4 +1,4 @@
-"""Load: predictions from threads and processes, fits without end, and joblib: `make soak`."""
+"""Long load: predictions from many threads and processes, many fits, and joblib: `make soak`."""
 
 from __future__ import annotations
 
@@ -17,18 +17,23 @@ from trust.load import fit_many, models
 from trust.record import table, write_page
 
 ROOT = Path(__file__).parents[1]
-N_THREADS, N_PROCESSES = 8, 4
+# Threads of the process with several threads.
+N_THREADS = 8
+# Other processes that predict at the same time.
+N_PROCESSES = 4
+# Largest relative growth of memory.
 FLAT = 0.02
-# In one of twenty looks a thread that just ends may be seen beside the one that takes over.
+# Largest share of samples with more threads than cores: a thread that ends may still be counted
+# when the next one has started.
 SELDOM = 0.05
 
 
 def predicting(seconds: float) -> dict[str, dict]:
-    """Predict from eight threads of one process and from four other processes at once."""
+    """Predict from eight threads of one process and from four other processes at the same time."""
     with tempfile.TemporaryDirectory() as folder:
         for name, net in models().items():
             karnet.save(net, Path(folder) / f"{name}.karnet")
-        threads = {"8 threads of a process": N_THREADS}
+        threads = {"8 threads of one process": N_THREADS}
         threads |= {f"process {k + 1}": 1 for k in range(N_PROCESSES)}
         running = {
             name: subprocess.Popen(
@@ -43,52 +48,56 @@ def predicting(seconds: float) -> dict[str, dict]:
 
 
 def predictions_part(predicted: dict[str, dict], seconds: float) -> list[str]:
-    head = ["", "calls", "rows", "other answers", "MB in the end", f"growth (at most {FLAT:.0%})"]
+    head = ["", "calls", "rows", "different predictions"]
+    head += ["MB at the end", f"growth (at most {FLAT:.0%})"]
     rows = [
         [name, of["calls"], of["rows"], of["wrong"], f"{of['mb']:.0f}", f"{of['growth']:+.2%}"]
         for name, of in predicted.items()
     ]
     return [
         f"## Predictions for {seconds:.0f} s",
-        "Four kinds of network, from files, asked for 1, 50 or 20 000 rows at random, by all of "
-        "these at once. Every answer is compared, bit for bit, with the one that a single thread "
-        "gave. Growth is that of memory from the second fifth of the time to the last, after as "
-        "many threads at once as glibc makes arenas for, eight for each core, have had it make "
-        "them: it keeps them all. `MALLOC_ARENA_MAX` limits them where memory is scarce.",
+        "All of these threads and processes predict at the same time, with four kinds of network "
+        "loaded from files, for 1, 50 or 20 000 rows at random. Every prediction is compared, bit "
+        "for bit, with that of a single thread. Growth is the change of memory from the second "
+        "fifth of the time to the last fifth. Before that, eight threads per core run at once, so "
+        "that glibc has created all of its memory arenas, which it never frees. "
+        "`MALLOC_ARENA_MAX` limits their number where memory is scarce.",
         table(head, rows),
     ]
 
 
 def fits_part(fitted: dict) -> list[str]:
-    head = ["MB in the end", f"growth (at most {FLAT:.0%})", *(f"more {w}" for w in fitted["more"])]
+    additional = [f"additional {things}" for things in fitted["more"]]
+    head = ["MB at the end", f"growth (at most {FLAT:.0%})", *additional]
     row = [f"{fitted['mb']:.0f}", f"{fitted['growth']:+.2%}", *fitted["more"].values()]
     return [
         f"## {fitted['calls']} fits in one process",
-        "Seven kinds in turn, refused ones among them.",
+        "Seven kinds of fit in turn. One of them is refused because of invalid targets.",
         table(head, [row]),
     ]
 
 
 def joblib_part(busy: dict[str, dict], cores: int) -> list[str]:
-    head = ["workers", "looks", "mean", "most", f"more than {cores}"]
+    head = ["backend", "samples", "mean", "maximum", f"more than {cores}"]
     rows = [
-        [name, of["looks"], f"{of['mean']:.2f}", of["most"], f"{of['more than cores']:.1%}"]
+        [name, of["samples"], f"{of['mean']:.2f}", of["maximum"], f"{of['more than cores']:.1%}"]
         for name, of in busy.items()
     ]
     return [
         "## Threads under joblib, `n_jobs=-1`",
-        f"Cross-validation of a network that alone would use all {cores} cores; how many threads "
-        "of the workers wanted a core, looked up every 5 ms. With loky, joblib's default, more of "
-        f"them than cores may be seen in {SELDOM:.0%} of the looks. Threads of one process share "
-        "BLAS with each other, and whoever is not limited may use a second one.",
+        f"A network that alone would use all {cores} cores is cross-validated. Every 5 ms the "
+        "threads of the workers that are running or ready to run are counted. With loky, joblib's "
+        f"default, at most {SELDOM:.0%} of these samples may show more threads than cores. With "
+        "threading, the workers share one BLAS library, which may use a second thread for those "
+        "whose threads are not limited.",
         table(head, rows),
     ]
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=300.0, help="of predictions")
-    parser.add_argument("--fits", type=int, default=10_000)
+    parser.add_argument("--seconds", type=float, default=300.0, help="duration of the predictions")
+    parser.add_argument("--fits", type=int, default=10_000, help="number of fits")
     options = parser.parse_args()
     began = time.perf_counter()
     predicted, fitted = predicting(options.seconds), fit_many(options.fits)
@@ -97,14 +106,14 @@ def main() -> int:
     met = (
         all(of["growth"] <= FLAT and not of["wrong"] for of in predicted.values())
         and fitted["growth"] <= FLAT
-        and not any(fitted["more"][what] for what in ("threads", "files"))
+        and not any(fitted["more"][things] for things in ("threads", "open files"))
         and busy["loky"]["more than cores"] <= SELDOM
     )
     parts = [
         *predictions_part(predicted, options.seconds),
         *fits_part(fitted),
         *joblib_part(busy, cores),
-        "All bars are met." if met else "**A bar is missed.**",
+        "All requirements are met." if met else "**A requirement is missed.**",
     ]
     counts = (
         f"{sum(of['calls'] for of in predicted.values())} predictions, {fitted['calls']} fits, "

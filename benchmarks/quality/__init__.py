@@ -1,1 +1,1 @@
-"""How well karnet predicts, beside its peers, on the same folds of the same data sets."""
+"""Accuracy of karnet and of other libraries on the same folds of the same data sets."""

@@ -1,6 +1,6 @@
-"""Measure karnet and its peers on the same folds of the same data sets, and report.
+"""Compare the accuracy of karnet with other libraries on the same folds of the same data sets.
 
-A run that is killed goes on where it was: what is measured is kept, and not measured again.
+A run that was killed is continued: stored results are not measured again.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ STORE = HERE / "measured" / "results.sqlite"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run what the command line asks for."""
+    """Run the command line."""
     # Workers must not outlive the run.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))
     options = _parser().parse_args(arguments)
@@ -43,26 +43,30 @@ def _parser() -> argparse.ArgumentParser:
     )
     for flag, what in (
         ("--only", f"contenders; default: all, which are {', '.join(CONTENDERS)}"),
-        ("--without", "contenders that are left out"),
-        ("--sets", "data sets; default: all that are here"),
+        ("--without", "contenders to leave out"),
+        ("--sets", "data sets; default: all that are available"),
     ):
         parser.add_argument(flag, nargs="+", default=[], metavar="NAME", help=what)
-    parser.add_argument("--repeats", type=int, help="repeats; default: by the size of a set")
-    parser.add_argument("--folds", type=int, help="how many of the 5 folds; default: by size")
+    parser.add_argument(
+        "--repeats", type=int, help="number of repeats; default: by the size of a set"
+    )
+    parser.add_argument("--folds", type=int, help="number of the 5 folds; default: by size")
     parser.add_argument(
         "--time-limit",
         type=int,
         default=1800,
         metavar="SECONDS",
-        help="give a contender up on a set when a fit takes more CPU time; default: %(default)s",
+        help="skip a contender on a set if a fit takes more CPU time; default: %(default)s",
     )
-    parser.add_argument("--jobs", type=int, default=1, help="fits side by side, a thread each")
+    parser.add_argument(
+        "--jobs", type=int, default=1, help="fits at the same time, one thread each"
+    )
     parser.add_argument(
         "--forget",
         choices=("errors", "all"),
-        help="measure again what failed, or all, of the contenders and sets that are asked for",
+        help="measure failed fits, or all, of the selected contenders and sets again",
     )
-    parser.add_argument("--store", type=Path, default=STORE, help="the SQLite file of results")
+    parser.add_argument("--store", type=Path, default=STORE, help="SQLite file of results")
     parser.add_argument("--out", type=Path, default=HERE / "results", help="folder of the report")
     return parser
 
@@ -70,7 +74,7 @@ def _parser() -> argparse.ArgumentParser:
 def _check(what: str, asked: Sequence[str], known: Sequence[str]) -> None:
     unknown = set(asked) - set(known)
     if unknown:
-        sys.exit(f"There is no {what} {', '.join(sorted(unknown))}: take of {', '.join(known)}.")
+        sys.exit(f"There is no {what} {', '.join(sorted(unknown))}: use {', '.join(known)}.")
 
 
 def _contenders(options: argparse.Namespace) -> list[str]:
@@ -92,7 +96,7 @@ def _run(options: argparse.Namespace, store: Store) -> None:
     known = store.keys()
     todo = [key for key in asked if key not in known]
     kinds = {problem.name: problem.kind for problem in problems}
-    print(f"{len(asked)} fits, {len(asked) - len(todo)} of them known", flush=True)
+    print(f"{len(asked)} fits, {len(asked) - len(todo)} of them stored", flush=True)
     workers = Workers(options.jobs, options.time_limit)
     for done, result in enumerate(workers.measure(todo, kinds), start=1):
         store.add(result)

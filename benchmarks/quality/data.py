@@ -1,4 +1,4 @@
-"""The problems that contenders are measured on, and the folds that all of them share."""
+"""The problems on which contenders are compared, and their folds."""
 
 from __future__ import annotations
 
@@ -25,23 +25,21 @@ from sklearn.model_selection import KFold
 from karnet import datasets
 from karnet.paper.protocol import Coding, Inputs, Part, inputs, one_hot, parts
 
-__all__ = ["N_FOLDS", "PROBLEMS", "Kind", "Problem", "arrays", "extent", "load"]
-
 Array = NDArray[Any]
 Kind = Literal["classification", "regression"]
 
 N_FOLDS = 5
 N_GENERATED = 1000
-# Up to so many rows: how many repeats, and how many folds of each.
+# Numbers of repeats and of folds of each, by the largest number of rows.
 EXTENTS = ((1500, (2, N_FOLDS)), (3500, (1, N_FOLDS)))
 EXTENT_OF_THE_LARGEST = (1, 2)
-# Scaling is the contenders' own affair.
+# Contenders scale the inputs themselves.
 arrays = Coding(one_hot, scaler=None)
 
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """A data set and what is to be predicted from it.
+    """A data set and its target.
 
     Parameters
     ----------
@@ -65,27 +63,27 @@ class Problem:
 
     @property
     def n_rows(self) -> int:
-        """How many rows are cross-validated."""
+        """The number of cross-validated rows."""
         return sum(len(part.test) for part in self.split(0))
 
     @property
     def n_classes(self) -> int:
-        """How many classes there are; 0 for a regression."""
+        """The number of classes; 0 for a regression."""
         return len(np.unique(self.y)) if self.kind == "classification" else 0
 
 
 def extent(n_rows: int) -> tuple[int, int]:
-    """Return how many repeats, and how many folds of each, a problem of so many rows gets."""
+    """Return the number of repeats and of folds of each for a problem with so many rows."""
     return next((done for most, done in EXTENTS if n_rows <= most), EXTENT_OF_THE_LARGEST)
 
 
 def load(name: str) -> Problem:
-    """Return a problem by its name, or raise FileNotFoundError where its file is not here."""
+    """Return a problem by its name, or raise FileNotFoundError if its file is missing."""
     return PROBLEMS[name](name)
 
 
 def _classes(name: str) -> Problem:
-    """Return one of the paper's sets; a split that is given is not used, as README.md says."""
+    """Return one of the paper's sets; its given split is not used, as README.md explains."""
     loaded = datasets.load(name)
     if datasets.DATASETS[name].fixed_split:
         loaded = replace(loaded, split=None)
@@ -108,7 +106,7 @@ def _numbers(name: str, X: Any, y: Any) -> Problem:
 
 
 def _from_file(name: str, file: str) -> Problem:
-    """Return the problem that a CSV file in the folder KARNET_DATA holds, its target last."""
+    """Return the problem in a CSV file of the folder KARNET_DATA; the target is the last column."""
     path = Path(os.environ.get("KARNET_DATA", "."), file).expanduser()
     if not path.exists():
         raise FileNotFoundError(f"{file} is not in the folder that KARNET_DATA names")
@@ -132,7 +130,7 @@ PROBLEMS: Mapping[str, Callable[[str], Problem]] = MappingProxyType(
         "boston-medv": partial(_from_file, file="boston-housing-medv.csv"),
         "abalone-rings": partial(_from_file, file="abalone-rings.csv"),
         "diabetes": _diabetes,
-        # With the usual noise: R's mlbench has the same.
+        # The usual noise, as in R's mlbench.
         "friedman1": partial(_made, make=make_friedman1, noise=1.0),
         "friedman2": partial(_made, make=make_friedman2, noise=125.0),
         "friedman3": partial(_made, make=make_friedman3, noise=0.1),

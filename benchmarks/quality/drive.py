@@ -1,4 +1,4 @@
-"""What is to be measured, in which order, and the processes that do it."""
+"""The list of fits to measure, and the processes that measure them."""
 
 from __future__ import annotations
 
@@ -19,8 +19,6 @@ from .peers import CONTENDERS
 from .store import Key, Result
 from .worker import TOO_SLOW
 
-__all__ = ["Plan", "Workers", "absences", "keys"]
-
 BENCHMARKS = Path(__file__).parents[1]
 PYTHONS: Mapping[str, Path] = MappingProxyType(
     {
@@ -29,20 +27,20 @@ PYTHONS: Mapping[str, Path] = MappingProxyType(
         "xrfm": BENCHMARKS / ".venv-xrfm" / "bin" / "python",
     }
 )
-# What BLAS and OpenMP read when they are loaded.
+# Environment variables that BLAS and OpenMP read when they are loaded.
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How much is to be measured.
+    """The extent of a run.
 
     Parameters
     ----------
     contenders : sequence of str
-        Who takes part.
+        Names of the contenders.
     n_repeats, n_folds : int or None
-        Repeats, and folds of each; None: as many as `extent` says.
+        Repeats, and folds of each; by default those of `extent`.
     """
 
     contenders: Sequence[str]
@@ -51,7 +49,7 @@ class Plan:
 
 
 def keys(problems: Sequence[Problem], plan: Plan) -> list[Key]:
-    """Return every fit of a run: the smallest data set first, on each fold all contenders."""
+    """Return every fit of a run, with small data sets first and all contenders on each fold."""
     return [
         Key(contender, problem.name, repeat, fold)
         for problem in sorted(problems, key=lambda problem: problem.n_rows)
@@ -62,12 +60,12 @@ def keys(problems: Sequence[Problem], plan: Plan) -> list[Key]:
 
 
 class EndedError(Exception):
-    """A worker ended before it answered.
+    """A worker ended before it returned a result.
 
     Parameters
     ----------
     code : int
-        What it ended with.
+        Its exit code.
     """
 
     def __init__(self, code: int) -> None:
@@ -76,7 +74,7 @@ class EndedError(Exception):
 
 
 class Worker:
-    """A process in one environment that measures one fit after the other."""
+    """A process in one environment that measures one fit after another."""
 
     def __init__(self, python: Path) -> None:
         self._process = subprocess.Popen(
@@ -88,12 +86,12 @@ class Worker:
             env=os.environ | ONE_THREAD,
         )
 
-    def ask(self, question: dict[str, Any]) -> dict[str, Any]:
-        """Return the answer, or raise EndedError where none comes."""
+    def request(self, task: dict[str, Any]) -> dict[str, Any]:
+        """Return the result of a request, or raise EndedError if the process ends."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         try:
-            print(json.dumps(question), file=self._process.stdin, flush=True)
+            print(json.dumps(task), file=self._process.stdin, flush=True)
             line = self._process.stdout.readline()
         except BrokenPipeError:
             line = ""
@@ -102,23 +100,23 @@ class Worker:
         raise EndedError(self._process.wait())
 
     def end(self) -> None:
-        """End the process; it is never in the middle of anything that matters."""
+        """Kill the process, which has no state to save."""
         self._process.kill()
         self._process.wait()
 
 
 def absences(contenders: Iterable[str]) -> dict[str, str]:
-    """Return why contenders cannot take part, by name; empty text for one that can."""
+    """Return the reasons why contenders cannot run, by name; empty text for those that can."""
     workers: dict[Path, Worker] = {}
     reasons: dict[str, str] = {}
     for name in contenders:
         python = PYTHONS[CONTENDERS[name].environment]
         if not python.exists():
-            reasons[name] = f"not installed: {python.relative_to(BENCHMARKS.parent)} is not there"
+            reasons[name] = f"not installed: {python.relative_to(BENCHMARKS.parent)} is missing"
             continue
         if python not in workers:
             workers[python] = Worker(python)
-        reason = workers[python].ask({"contender": name})["reason"]
+        reason = workers[python].request({"contender": name})["reason"]
         reasons[name] = f"not installed: {reason}" if reason else ""
     for worker in workers.values():
         worker.end()
@@ -126,14 +124,14 @@ def absences(contenders: Iterable[str]) -> dict[str, str]:
 
 
 class Workers:
-    """As many fits side by side as there are jobs, each in the environment of its contender.
+    """Several fits at the same time, each in the environment of its contender.
 
     Parameters
     ----------
     n_jobs : int
-        How many fits are made at the same time.
+        Number of fits at the same time.
     limit : int
-        Seconds of CPU time after which a fit is given up, and with it the contender on that set.
+        Seconds of CPU time after which a fit is stopped, and its contender skipped on that set.
     """
 
     def __init__(self, n_jobs: int, limit: int) -> None:
@@ -143,7 +141,7 @@ class Workers:
         self._too_slow: set[tuple[str, str]] = set()
 
     def measure(self, todo: Sequence[Key], kinds: Mapping[str, Kind]) -> Iterator[Result]:
-        """Yield the results as they are ready; fits are begun in the order of `todo`."""
+        """Yield results as they are ready; fits start in the order of `todo`."""
         with ThreadPoolExecutor(self._n_jobs) as pool:
             futures = [pool.submit(self._measure, key, kinds[key.dataset]) for key in todo]
             try:
@@ -166,14 +164,14 @@ class Workers:
             return Result(*key, kind, error=reason)
 
     def _ask(self, key: Key) -> dict[str, Any]:
-        """Ask this thread's worker in the contender's environment, which is started if need be."""
+        """Return the result of this thread's worker in the contender's environment."""
         environment = CONTENDERS[key.contender].environment
         workers: dict[str, Worker] = self._mine.__dict__
         if environment not in workers:
             workers[environment] = Worker(PYTHONS[environment])
             self._all.append(workers[environment])
         try:
-            return workers[environment].ask({"key": key, "limit": self._limit})
+            return workers[environment].request({"key": key, "limit": self._limit})
         except EndedError:
             del workers[environment]
             raise

@@ -1,4 +1,4 @@
-"""One fit: a contender learns all folds but one and is scored on that one."""
+"""One fit: a contender is fitted to all folds but one and scored on the held-out fold."""
 
 from __future__ import annotations
 
@@ -20,25 +20,23 @@ from .data import Kind, Problem, arrays, load
 from .peers import CONTENDERS, Contender
 from .store import Key, Result
 
-__all__ = ["measure", "why_absent"]
-
 Array = NDArray[Any]
 cached = lru_cache(maxsize=2)(load)
 
 
 def why_absent(name: str) -> str:
-    """Return why a contender cannot be made here; empty text if it can."""
+    """Return why a contender cannot be constructed here; empty text if it can."""
     contender = CONTENDERS[name]
     try:
         contender.classifier(np.arange(20) % 2, 0)
         contender.regressor(np.arange(20.0), 0)
     except ImportError as error:
-        return error.msg.partition(" (")[0]  # and not where it was looked for
+        return error.msg.partition(" (")[0]  # without the path
     return ""
 
 
 def measure(key: Key) -> Result:
-    """Return what a contender comes to on one fold, or the error that it failed with."""
+    """Return the result of a contender on one fold, or the error with which it failed."""
     contender, problem = CONTENDERS[key.contender], cached(key.dataset)
     _warm_up(contender, problem.kind)
     part = problem.split(key.repeat)[key.fold]
@@ -48,27 +46,27 @@ def measure(key: Key) -> Result:
     try:
         estimator = _make(contender, problem.kind)(y, 1000 * key.repeat + key.fold)
         estimator, found["fit_wall"], found["fit_cpu"] = _timed(lambda: estimator.fit(X, y))
-        answer, found["predict_wall"], found["predict_cpu"] = _timed(
+        predictions, found["predict_wall"], found["predict_cpu"] = _timed(
             lambda: estimator.predict(X_test)
         )
-        found |= _scores(problem, estimator, answer, X_test, y_test)
+        found |= _scores(problem, estimator, predictions, X_test, y_test)
         found["best_score"] = _best_score(estimator)
-    except Exception as error:  # whatever a contender fails with is its result
+    except Exception as error:  # every error is a result
         found["error"] = f"{type(error).__name__}: {error}".splitlines()[0]
     return Result(*key, problem.kind, versions=_versions(contender), **found)
 
 
 @cache
 def _warm_up(contender: Contender, kind: Kind) -> None:
-    """Fit a few made-up rows, once: the first fit in a process also loads what it needs."""
+    """Fit a few generated rows once, because the first fit in a process also loads modules."""
     X = np.random.default_rng(0).random((40, 3))
     y = (X[:, 0] > 0.5).astype(int) if kind == "classification" else X[:, 0]
-    with suppress(Exception):  # it will be heard of again
+    with suppress(Exception):  # the measured fit reports it
         _make(contender, kind)(y, 0).fit(X, y)
 
 
 def _best_score(estimator: Any) -> float:
-    """Return what an estimator expects of itself; LightGBM keeps something else under the name."""
+    """Return an estimator's `best_score_`, which has another meaning in LightGBM."""
     score = getattr(estimator, "best_score_", nan)
     return float(score) if isinstance(score, Real) else nan
 
@@ -78,21 +76,21 @@ def _make(contender: Contender, kind: Kind) -> Callable[[Array, int], Any]:
 
 
 def _timed(call: Callable[[], Any]) -> tuple[Any, float, float]:
-    """Return what a call returns, and the seconds it took: wall, then CPU."""
+    """Return the result of a call, its time and its CPU time."""
     cpu, wall = process_time(), perf_counter()
-    answer = call()
-    return answer, perf_counter() - wall, process_time() - cpu
+    result = call()
+    return result, perf_counter() - wall, process_time() - cpu
 
 
 def _scores(
-    problem: Problem, estimator: Any, answer: Array, X: Array, y: Array
+    problem: Problem, estimator: Any, predictions: Array, X: Array, y: Array
 ) -> dict[str, float]:
     if problem.kind == "regression":
-        return {"rmse": root_mean_squared_error(y, answer), "r2": r2_score(y, answer)}
-    scores = {"accuracy": float(np.mean(answer == y))}
+        return {"rmse": root_mean_squared_error(y, predictions), "r2": r2_score(y, predictions)}
+    scores = {"accuracy": float(np.mean(predictions == y))}
     if not hasattr(estimator, "predict_proba"):
         return scores
-    # A class that no training row has gets no probability.
+    # A class without training rows has no probability.
     P = np.zeros((len(y), problem.n_classes))
     P[:, estimator.classes_] = estimator.predict_proba(X)
     indicator = np.eye(problem.n_classes)[y]

@@ -1,4 +1,4 @@
-"""The contenders: one table at the end, how each is made above it."""
+"""The contenders: functions that construct them, and a table of all at the end."""
 
 from __future__ import annotations
 
@@ -28,10 +28,8 @@ from karnet.paper.protocol import WIDTHS
 
 from . import tuned
 
-__all__ = ["CONTENDERS", "FOREST", "OURS", "Contender"]
-
 Array = NDArray[Any]
-# From the training targets and a seed to an unfitted estimator.
+# Returns an unfitted estimator for the training targets and a seed.
 Make = Callable[[Array, int], Any]
 
 N_TREES, N_FEATURES = 500, 500
@@ -46,15 +44,15 @@ class Contender:
     Parameters
     ----------
     name : str
-        What it is called on the command line and in the tables.
+        Name on the command line and in the tables.
     classifier, regressor : callable
-        From the training targets and a seed to an unfitted estimator.
+        Returns an unfitted estimator for the training targets and a seed.
     about : str
-        How it is set up.
+        Description of its settings.
     environment : {"main", "gfdl", "xrfm"}
-        Where it is installed.
+        Environment in which it is installed.
     package : str
-        What its version is that of.
+        Package whose version is reported.
     """
 
     name: str
@@ -129,7 +127,7 @@ def _svm_regressor(_: Array, seed: int) -> Any:
 
 
 def _mlp_classifier(y: Array, seed: int) -> Any:
-    # Early stopping holds out rows of each class, which a class with one row cannot give.
+    # Early stopping holds out rows of each class, which is impossible for a class with one row.
     rare = np.unique(y, return_counts=True)[1].min() < 2
     return make_pipeline(
         StandardScaler(), MLPClassifier(early_stopping=not rare, random_state=seed)
@@ -194,7 +192,7 @@ def _gfdl_regressor(y: Array, seed: int) -> Any:
 
 
 def _xrfm_classifier(_: Array, seed: int) -> Any:
-    import xrfm  # noqa: F401 - whether it is there is to be known before rows are
+    import xrfm  # noqa: F401 - fails early if it is not installed
 
     return tuned.XRFMClassifier(seed)
 

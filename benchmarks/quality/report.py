@@ -1,4 +1,4 @@
-"""What the results come to: tables to read, CSV files, a critical-difference diagram."""
+"""Report of the results: tables, CSV files and a critical-difference diagram."""
 
 from __future__ import annotations
 
@@ -11,32 +11,34 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 
+from benchmarks.text_table import aligned_table
+
 from .peers import CONTENDERS, FOREST
 from .store import Result
-
-__all__ = ["Report", "make"]
 
 SECONDS = ("fit_wall", "fit_cpu", "predict_wall", "predict_cpu")
 SCORES = ("accuracy", "log_loss", "brier", "rmse", "r2", "best_score")
 FOLD = ["dataset", "repeat", "fold"]
-# A set's own estimate is right if it is off by at most a point, or by two standard errors.
-POINT, N_ERRORS = 0.01, 2.0
-# Fewer contenders or sets say nothing about differences of ranks.
+# An estimator's own score is correct if it is off by at most this,
+POINT = 0.01
+# or by at most this number of standard errors.
+N_ERRORS = 2.0
+# Smallest numbers of contenders and data sets for the diagram of ranks.
 FEWEST = 3
 
 
 @dataclass(frozen=True)
 class Report:
-    """The outcome in words and numbers.
+    """The report.
 
     Parameters
     ----------
     text : str
         All tables in Markdown.
     tables : dict of DataFrame
-        What is written as CSV, by the stem of the file.
+        Tables that are written as CSV, by the stem of the file.
     accuracy : DataFrame
-        Mean accuracy, a row for each data set that all contenders have a fold of in common.
+        Mean accuracy, with a row for each data set on which all contenders finished a fold.
     """
 
     text: str
@@ -44,7 +46,7 @@ class Report:
     accuracy: pd.DataFrame
 
     def write(self, folder: Path) -> None:
-        """Write report.md, the CSV files and the diagram, as SVG and as PNG."""
+        """Write report.md, the CSV files, and the diagram as SVG and PNG."""
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "report.md").write_text(self.text + "\n", encoding="utf-8")
         for stem, table in self.tables.items():
@@ -54,7 +56,7 @@ class Report:
 
 
 def make(results: Sequence[Result], absent: dict[str, str], only: Sequence[str] = ()) -> Report:
-    """Return the report on all results, or on those of some contenders alone."""
+    """Return the report on all results, or on those of some contenders only."""
     frame = pd.DataFrame([asdict(result) for result in results], columns=_columns())
     frame = frame[frame["contender"].isin(only or CONTENDERS)]
     parts: list[str] = []
@@ -77,20 +79,20 @@ def _columns() -> list[str]:
 
 
 def _shared(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the results on those folds that every contender has, leaving out who has none."""
+    """Return the results on folds that all contenders finished; those without any are ignored."""
     good = frame[frame["error"] == ""]
     everybody = good.groupby(FOLD)["contender"].transform("nunique") == good["contender"].nunique()
     return good[everybody]
 
 
 def _means(frame: pd.DataFrame, score: str) -> pd.DataFrame:
-    """Return the mean of a score: a row for each data set, a column for each contender."""
+    """Return the mean of a score, with a row for each data set and a column for each contender."""
     means = frame.pivot_table(score, "dataset", "contender", aggfunc="mean")
     return means[[name for name in CONTENDERS if name in means]]
 
 
 def _by_set(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the means of every contender on every data set, and how often it failed."""
+    """Return the means and failures of every contender on every data set."""
     groups = frame.groupby(["dataset", "contender"])
     good = frame[frame["error"] == ""].groupby(["dataset", "contender"])
     table = good[[*SCORES, *SECONDS, "n_train", "n_test"]].mean().dropna(axis=1, how="all")
@@ -103,7 +105,7 @@ def _by_set(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _standing(shared: pd.DataFrame, score: str, largest_is_best: bool) -> pd.DataFrame:
-    """Return mean rank and wins by a score, and the seconds on all folds; a row per contender."""
+    """Return the mean rank and wins by a score, and the total times, with a row per contender."""
     means = _means(shared, score)
     best = means.max(axis=1) if largest_is_best else means.min(axis=1)
     seconds = shared.groupby("contender")[list(SECONDS)].sum()
@@ -125,8 +127,8 @@ def _classifiers(frame: pd.DataFrame) -> pd.DataFrame:
     table = _standing(shared, "accuracy", largest_is_best=True)
     for position, score in enumerate(("accuracy", "log_loss", "brier")):
         table.insert(position, score.replace("_", "-"), _overall(shared, score))
-    beside = {name: _beside_forest(frame, name) for name in frame["contender"].unique()}
-    return _finished(table, frame, pd.DataFrame(beside).T)
+    compared = {name: _compared_with_forest(frame, name) for name in frame["contender"].unique()}
+    return _finished(table, frame, pd.DataFrame(compared).T)
 
 
 def _regressors(frame: pd.DataFrame) -> pd.DataFrame:
@@ -157,7 +159,7 @@ def _with_forest(frame: pd.DataFrame, name: str) -> pd.DataFrame:
 
 
 def _ratios(frame: pd.DataFrame) -> pd.Series:
-    """Return the CPU time of all fits in units of the forest's, on the folds that both have."""
+    """Return the CPU time of fits relative to the forest, on folds that both finished."""
     ratios = {}
     for name in frame["contender"].unique():
         seconds = _with_forest(frame, name).groupby("contender")["fit_cpu"].sum()
@@ -166,8 +168,8 @@ def _ratios(frame: pd.DataFrame) -> pd.Series:
     return pd.Series(ratios, dtype=float)
 
 
-def _beside_forest(frame: pd.DataFrame, name: str) -> dict[str, str]:
-    """Return on how many sets accuracy and log-loss are better than the forest's."""
+def _compared_with_forest(frame: pd.DataFrame, name: str) -> dict[str, str]:
+    """Return the number of sets on which accuracy and log-loss are better than the forest's."""
     found = {}
     both = _with_forest(frame, name)
     for score, sign in (("accuracy", 1.0), ("log_loss", -1.0)):
@@ -185,12 +187,12 @@ def _title(frame: pd.DataFrame, kind: str) -> str:
     shared = _shared(frame)
     return (
         f"## {kind.capitalize()}: {shared['dataset'].nunique()} sets, "
-        f"{len(shared.drop_duplicates(FOLD))} folds that all contenders have in common"
+        f"{len(shared.drop_duplicates(FOLD))} folds that all contenders finished"
     )
 
 
 def _expected(frame: pd.DataFrame) -> str:
-    """Return how well estimators know their own score: `best_score_` beside the folds' mean."""
+    """Return a table that compares `best_score_` with the mean score over the folds."""
     score = "accuracy" if frame["accuracy"].notna().any() else "r2"
     rows = []
     for name, own in frame.dropna(subset=["best_score", score]).groupby("contender"):
@@ -206,17 +208,21 @@ def _expected(frame: pd.DataFrame) -> str:
 
 
 def _not_compared(frame: pd.DataFrame) -> str:
-    """Return which sets are missing in the table above, and because of whom."""
+    """Return the data sets that are missing in the table, and which contenders did not finish."""
     lines = []
     good = frame[frame["error"] == ""]
     for name in sorted(set(frame["dataset"]) - set(_shared(frame)["dataset"])):
         there = set(good.loc[good["dataset"] == name, "contender"])
-        lines.append(f"- {name}: nothing from {_list(set(good['contender']) - there)}")
-    return "\n".join(["Sets without a fold in common:", "", *lines]) if lines else ""
+        lines.append(f"- {name}: not finished by {_list(set(good['contender']) - there)}")
+    return (
+        "\n".join(["Data sets without a fold that all contenders finished:", "", *lines])
+        if lines
+        else ""
+    )
 
 
 def _wide(tables: dict[str, pd.DataFrame]) -> str:
-    """Return accuracy and RMSE of all contenders on all sets; a failure is called one."""
+    """Return accuracy and RMSE of all contenders on all sets, with "failed" for failures."""
     parts = []
     for kind, score in (("classification", "accuracy"), ("regression", "rmse")):
         if kind not in tables:
@@ -240,7 +246,7 @@ def _failures(frame: pd.DataFrame) -> str:
 
 def _absent(absent: dict[str, str]) -> str:
     lines = [f"- {name}: {reason}" for name, reason in absent.items()]
-    return "\n".join(["## Not there", "", *lines]) if lines else ""
+    return "\n".join(["## Not available", "", *lines]) if lines else ""
 
 
 def _list(names: Iterable[str]) -> str:
@@ -249,14 +255,8 @@ def _list(names: Iterable[str]) -> str:
 
 def markdown(table: pd.DataFrame) -> str:
     """Return a data frame as a table in Markdown."""
-    rows = [list(map(str, table.columns)), *(list(map(_cell, row)) for row in table.to_numpy())]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = [
-        "| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |"
-        for row in rows
-    ]
-    lines.insert(1, "|" + "|".join("-" * (width + 2) for width in widths) + "|")
-    return "\n".join(lines)
+    rows = [list(map(_cell, row)) for row in table.to_numpy()]
+    return aligned_table(list(map(str, table.columns)), rows)
 
 
 def _cell(value: Any) -> str:
@@ -266,7 +266,7 @@ def _cell(value: Any) -> str:
 
 
 def _diagram(accuracy: pd.DataFrame, folder: Path) -> None:
-    """Draw mean ranks; a bar joins those that Nemenyi's test does not tell apart at 5 %."""
+    """Draw mean ranks; a bar joins contenders that Nemenyi's test does not separate at 5 %."""
     mpl.use("agg")
     mpl.rcParams.update({"svg.hashsalt": "karnet", "svg.fonttype": "none", "font.size": 9})
     import scikit_posthocs as posthocs

@@ -1,4 +1,4 @@
-"""Results of single fits in one SQLite file that several runs may write to at the same time."""
+"""Results of single fits in an SQLite file, to which several runs may write at the same time."""
 
 from __future__ import annotations
 
@@ -9,11 +9,9 @@ from math import nan
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
-__all__ = ["Key", "Result", "Store"]
-
 
 class Key(NamedTuple):
-    """What tells one fit from another: who, on what, in which repeat, with which fold held out."""
+    """The key of a fit: contender, data set, repeat and held-out fold."""
 
     contender: str
     dataset: str
@@ -23,31 +21,31 @@ class Key(NamedTuple):
 
 @dataclass(frozen=True)
 class Result:
-    """A contender fitted to all folds but one and scored on that one.
+    """The result of a contender that was fitted to all folds but one and scored on the other.
 
     Attributes
     ----------
     contender, dataset : str
-        Which method, on which data set.
+        The method and the data set.
     repeat, fold : int
-        Which repeat, and which fold is held out.
+        The repeat and the held-out fold.
     kind : {"classification", "regression"}
-        What was to be predicted.
+        Kind of the target.
     n_train, n_test : int
-        Rows to learn from, and rows held out.
+        Numbers of training rows and of held-out rows.
     accuracy, log_loss, brier : float
-        Of a classifier, on the rows held out; the last two NaN without probabilities. The Brier
-        score is the squared distance from the class indicator.
+        Scores of a classifier on the held-out rows; the last two are NaN without probabilities.
+        The Brier score is the squared distance from the class indicator.
     rmse, r2 : float
-        Of a regressor, on the rows held out.
+        Scores of a regressor on the held-out rows.
     fit_wall, fit_cpu, predict_wall, predict_cpu : float
-        Seconds, on one thread; the choice of parameters is part of a fit.
+        Seconds on one thread; the selection of parameters is part of a fit.
     best_score : float
-        What the estimator itself expects, its `best_score_`; NaN if it says nothing.
+        The estimator's own `best_score_`; NaN if it has none.
     versions : str
-        Of Python and of all packages that matter.
+        Versions of Python and of all relevant packages.
     error : str
-        Why there are no numbers; empty if there are.
+        The reason why there are no numbers; empty if there are.
     """
 
     contender: str
@@ -72,7 +70,7 @@ class Result:
 
     @property
     def key(self) -> Key:
-        """Return what tells this fit from every other."""
+        """Return the key of this fit."""
         return Key(self.contender, self.dataset, self.repeat, self.fold)
 
 
@@ -81,12 +79,12 @@ KEYS = ", ".join(Key._fields)
 
 
 class Store:
-    """A file of results; each is either there, whole and once, or not at all.
+    """A file of results, each of which is stored completely and once, or not at all.
 
     Parameters
     ----------
     path : Path
-        The file; made, with its folder, if it does not exist.
+        The file; it is created, with its folder, if it does not exist.
     """
 
     def __init__(self, path: Path) -> None:
@@ -106,20 +104,20 @@ class Store:
         self._connection.close()
 
     def add(self, result: Result) -> None:
-        """Keep a result; one that is there already stays as it is."""
+        """Store a result; an existing result is not replaced."""
         marks = ", ".join("?" * len(COLUMNS))
         with self._connection as db:
             db.execute(f"INSERT OR IGNORE INTO results VALUES ({marks})", astuple(result))
 
     def forget(self, keys: Sequence[Key], errors_only: bool) -> None:
-        """Remove the results with these keys, or those of them that are errors."""
+        """Remove the results with these keys, or only their errors."""
         where = " AND ".join(f"{name} = ?" for name in Key._fields)
         also = " AND error != ''" if errors_only else ""
         with self._connection as db:
             db.executemany(f"DELETE FROM results WHERE {where}{also}", keys)
 
     def keys(self) -> set[Key]:
-        """Return the keys of all results that are there."""
+        """Return the keys of all stored results."""
         return {Key(*row) for row in self._connection.execute(f"SELECT {KEYS} FROM results")}
 
     def results(self) -> list[Result]:
@@ -128,17 +126,17 @@ class Store:
         return [Result(*map(_value, row)) for row in rows]
 
     def note_absent(self, name: str, reason: str) -> None:
-        """Keep why a contender or a data set cannot take part; an empty reason: it can."""
+        """Store why a contender or a data set is not available; the reason is empty if it is."""
         with self._connection as db:
             db.execute("DELETE FROM absent WHERE name = ?", (name,))
             if reason:
                 db.execute("INSERT INTO absent VALUES (?, ?)", (name, reason))
 
     def absent(self) -> dict[str, str]:
-        """Return why contenders and data sets cannot take part, by name."""
+        """Return why contenders and data sets are not available, by name."""
         return dict(self._connection.execute("SELECT name, reason FROM absent ORDER BY name"))
 
 
 def _value(cell: Any) -> Any:
-    """Return what was stored; SQLite keeps NaN as NULL."""
+    """Return a stored value; SQLite stores NaN as NULL."""
     return nan if cell is None else cell

@@ -1,4 +1,4 @@
-"""Peers that need a choice of parameters, wrapped so that `fit` makes it on the training rows."""
+"""Contenders whose `fit` selects their parameters on the training rows."""
 
 from __future__ import annotations
 
@@ -18,29 +18,20 @@ from sklearn.svm import SVC, SVR
 from karnet import KARClassifier
 from karnet.paper.protocol import Coding, Inputs, choose_width, one_hot
 
-__all__ = [
-    "PaperClassifier",
-    "SVMClassifier",
-    "SVMRegressor",
-    "XRFMClassifier",
-    "XRFMRegressor",
-    "folds",
-]
-
 Array = NDArray[Any]
 
 N_INNER_FOLDS = 5
-# Above so many rows parameters are chosen on a sample of so many.
+# Number of rows above which parameters are selected on a sample of this size.
 MANY_ROWS, SAMPLE = 4000, 3000
-# Of support vector machines: the penalty, and the inverse width in units of 1 / columns.
+# Grids of support vector machines: the penalty, and the inverse width times the columns.
 PENALTIES, INVERSE_WIDTHS = (0.5, 2.0, 8.0, 32.0, 128.0), (1 / 16, 1 / 4, 1.0, 4.0)
-# Of xRFM; all else is its default.
+# Grids of xRFM; all other parameters are its defaults.
 XRFM_GRID = {"bandwidth": (3.0, 10.0, 30.0), "reg": (1e-3, 1e-1)}
 XRFM_ITERATIONS, XRFM_VALIDATION = 5, 0.2
 
 
 def folds(y: Array, classes: bool = True) -> list[tuple[Array, Array]]:
-    """Return folds of the training rows; a class may have fewer rows than there are folds."""
+    """Return folds of the training rows; a class may have fewer rows than folds."""
     if not classes:
         return list(KFold(N_INNER_FOLDS, shuffle=True, random_state=0).split(y))
     with warnings.catch_warnings():
@@ -50,25 +41,29 @@ def folds(y: Array, classes: bool = True) -> list[tuple[Array, Array]]:
 
 
 def spread(y: Array, n: int, seed: int) -> Array:
-    """Return n rows drawn so that their targets are spread as all of y are."""
+    """Return n random rows whose targets have the same distribution as y."""
     order = np.random.default_rng(seed).permutation(len(y))
     order = order[np.argsort(y[order], kind="stable")]
     return np.asarray(order[((np.arange(n) + 0.5) * len(y) / n).astype(int)])
 
 
 def for_choosing(y: Array, seed: int) -> Array:
-    """Return the rows that parameters are chosen on: all, or a sample where there are many."""
+    """Return the rows on which parameters are selected: all, or a sample if there are many."""
     return spread(y, SAMPLE, seed) if len(y) > MANY_ROWS else np.arange(len(y))
 
 
-class PaperClassifier(ClassifierMixin, BaseEstimator):
-    """The paper's network: inputs in [0, 1], width by 10-fold cross-validation."""
+class Seeded(BaseEstimator):
+    """An estimator whose only parameter is the seed of its samples, splits and weights."""
 
     def __init__(self, random_state: int = 0) -> None:
         self.random_state = random_state
 
+
+class PaperClassifier(ClassifierMixin, Seeded):
+    """The paper's network: inputs in [0, 1], width by 10-fold cross-validation."""
+
     def fit(self, X: Array, y: Array) -> Self:
-        """Choose the width, then learn the network."""
+        """Select the width, then fit the network."""
 
         def make(width: int) -> KARClassifier:
             return KARClassifier((width,), random_state=self.random_state)
@@ -89,24 +84,15 @@ class PaperClassifier(ClassifierMixin, BaseEstimator):
 
 
 def _gammas(X: Array) -> list[float]:
-    """Return inverse widths for standardised inputs, of which constant columns count nothing."""
+    """Return inverse widths for standardised inputs; constant columns are not counted."""
     return [factor / max(1, np.sum(np.ptp(X, axis=0) > 0.0)) for factor in INVERSE_WIDTHS]
 
 
-class SVMClassifier(ClassifierMixin, BaseEstimator):
-    """RBF machine on standardised inputs; classes are its own, probabilities calibrated sigmoids.
-
-    Parameters
-    ----------
-    random_state : int
-        What the sample is drawn with that parameters are chosen on where rows are many.
-    """
-
-    def __init__(self, random_state: int = 0) -> None:
-        self.random_state = random_state
+class SVMClassifier(ClassifierMixin, Seeded):
+    """RBF machine on standardised inputs; only its probabilities are calibrated."""
 
     def fit(self, X: Array, y: Array) -> Self:
-        """Choose penalty and width by 5-fold cross-validation, then fit and calibrate on all."""
+        """Select penalty and width by 5-fold cross-validation, then fit and calibrate on all."""
         rows = for_choosing(y, self.random_state)
         machine = make_pipeline(StandardScaler(), SVC(cache_size=500))
         grid = {"svc__C": PENALTIES, "svc__gamma": _gammas(X)}
@@ -127,20 +113,11 @@ class SVMClassifier(ClassifierMixin, BaseEstimator):
         return np.asarray(self.model_.predict_proba(X))
 
 
-class SVMRegressor(RegressorMixin, BaseEstimator):
-    """RBF machine on standardised inputs and targets.
-
-    Parameters
-    ----------
-    random_state : int
-        What the sample is drawn with that parameters are chosen on where rows are many.
-    """
-
-    def __init__(self, random_state: int = 0) -> None:
-        self.random_state = random_state
+class SVMRegressor(RegressorMixin, Seeded):
+    """RBF machine on standardised inputs and targets."""
 
     def fit(self, X: Array, y: Array) -> Self:
-        """Choose penalty and width by 5-fold cross-validation, then fit on all rows."""
+        """Select penalty and width by 5-fold cross-validation, then fit on all rows."""
         rows = for_choosing(y, self.random_state)
         machine = make_pipeline(StandardScaler(), SVR(cache_size=500))
         scaled = TransformedTargetRegressor(machine, transformer=StandardScaler())
@@ -156,21 +133,13 @@ class SVMRegressor(RegressorMixin, BaseEstimator):
         return np.asarray(self.model_.predict(X))
 
 
-class _XRFM(BaseEstimator):
-    """xRFM with bandwidth and ridge chosen on a fifth of the rows, which it validates on anyway.
+class _XRFM(Seeded):
+    """xRFM with bandwidth and ridge selected on the fifth of the rows on which it validates.
 
-    Numbers are standardised, columns of 0 and 1 left as they are, as its authors advise.
-
-    Parameters
-    ----------
-    random_state : int
-        What it draws with, and what the fifth is drawn with.
+    Numbers are standardised, but not columns of 0 and 1, as its authors advise.
     """
 
     metric: str
-
-    def __init__(self, random_state: int = 0) -> None:
-        self.random_state = random_state
 
     def _learn(self, X: Array, y: Array) -> None:
         numbers = np.flatnonzero(~np.isin(X, (0.0, 1.0)).all(axis=0))
@@ -185,7 +154,7 @@ class _XRFM(BaseEstimator):
         self.best_params_, self.best_loss_ = point, loss
 
     def _fitted(self, X: Array, y: Array, point: dict[str, float]) -> tuple[float, Any, Any]:
-        """Return the loss on the fifth that is held out, the parameters and the model."""
+        """Return the loss on the held-out fifth, the parameters and the model."""
         held = np.isin(np.arange(len(y)), spread(y, self._n_held(y), self.random_state))
         model = _xrfm(self.metric, self.random_state, **point)
         model.fit(X[~held], y[~held], X[held], y[held])
@@ -235,7 +204,7 @@ class XRFMClassifier(ClassifierMixin, _XRFM):
     metric = "brier"
 
     def fit(self, X: Array, y: Array) -> Self:
-        """Choose the parameters and learn the machine."""
+        """Select the parameters and fit the model."""
         self.classes_ = np.arange(y.max() + 1)
         self._learn(X, y)
         return self
@@ -258,7 +227,7 @@ class XRFMRegressor(RegressorMixin, _XRFM):
     metric = "mse"
 
     def fit(self, X: Array, y: Array) -> Self:
-        """Choose the parameters and learn the machine."""
+        """Select the parameters and fit the model."""
         self.mean_, self.scale_ = y.mean(), y.std()
         self._learn(X, (y - self.mean_) / self.scale_)
         return self

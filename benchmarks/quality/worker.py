@@ -1,4 +1,4 @@
-"""A process that measures what it is told to, line by line, in the environment it runs in."""
+"""A process that measures the fits that are requested on standard input, one per line."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ from threadpoolctl import threadpool_limits
 from .measure import measure, why_absent
 from .store import Key
 
-# What a process ends with when a fit took too much CPU time.
+# Exit code of a process whose fit took too much CPU time.
 TOO_SLOW = 75
 
 
 def main() -> None:
-    """Answer every line of standard input with a line of JSON, until there are no more."""
-    # What libraries print must not get between the answers.
-    answers = os.fdopen(os.dup(sys.stdout.fileno()), "w", buffering=1)
+    """Print a line of JSON for every line of standard input."""
+    # Output of libraries must not be mixed with the results.
+    output = os.fdopen(os.dup(sys.stdout.fileno()), "w", buffering=1)
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    warnings.simplefilter("ignore")  # of convergence, mostly: peers are run as they are
+    warnings.simplefilter("ignore")  # mostly about convergence
     watch = Watch()
     with threadpool_limits(1):
         for line in sys.stdin:
-            asked = json.loads(line)
-            if "contender" in asked:
-                answer = {"reason": why_absent(asked["contender"])}
+            task = json.loads(line)
+            if "contender" in task:
+                result = {"reason": why_absent(task["contender"])}
             else:
-                watch.allow(asked["limit"])
-                answer = asdict(measure(Key(*asked["key"])))
-            print(json.dumps(answer), file=answers)
+                watch.allow(task["limit"])
+                result = asdict(measure(Key(*task["key"])))
+            print(json.dumps(result), file=output)
 
 
 class Watch:
     """A thread that ends this process when a fit takes too much CPU time.
 
-    The system could do it by itself, but while it does, it counts CPU time in ticks.
+    A limit of the operating system would count CPU time only in clock ticks.
     """
 
     def __init__(self) -> None:
@@ -49,7 +49,7 @@ class Watch:
         Thread(target=self._look, daemon=True).start()
 
     def allow(self, seconds: float) -> None:
-        """Allow so many seconds of CPU time from now on."""
+        """Allow this number of seconds of CPU time from now on."""
         self._end = process_time() + seconds
 
     def _look(self) -> None:

@@ -1,7 +1,7 @@
 """Neural networks trained in closed form: targets pulled back, every layer solved at once."""
 
 from ._lstsq.solve import Solution, lstsq
-from ._version import __version__
+from ._version import __version__ as __version__
 from .estimators import KARClassifier, KARRegressor
 from .files import load, save
 from .selection import KARClassifierCV, KARRegressorCV
@@ -12,7 +12,6 @@ __all__ = [
     "KARRegressor",
     "KARRegressorCV",
     "Solution",
-    "__version__",
     "load",
     "lstsq",
     "save",

@@ -298,18 +298,17 @@ class Accumulator:
                 f"the statistics are accurate for a ridge of {self.least_alpha:.3g} or more, not "
                 f"for {self.alpha:.3g}: fit the rows afresh."
             )
-        solution: Solution | None
-        if isinstance(statistic, Gram):
+        if isinstance(statistic, Triangle):
+            p.triangle = with_errors(statistic)
+            solution: Solution | None = solve_in_turn(PRIMAL, p, "qr")
+        else:
             self._refuse_condition(p.condition(statistic))
             solution = from_gram(p, with_errors(statistic))
-            if solution is None:
-                raise ValueError(
-                    f"from Gram products, the matrix cannot be solved at rcond={p.rcond:.1e}: keep "
-                    "a triangle."
-                )
-        else:
-            p.triangle = with_errors(statistic)
-            solution = solve_in_turn(PRIMAL, p, "qr")
+        if solution is None:
+            raise ValueError(
+                f"from Gram products, the matrix cannot be solved at rcond={p.rcond:.1e}: keep a "
+                "triangle."
+            )
         coef = solution.coef
         refuse_overflow(coef)
         return Solution(coef[:, :q], solution.rank, solution.solver, coef[int(self.bias) :, q:])

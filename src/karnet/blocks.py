@@ -100,7 +100,7 @@ class Blocks:
         paths = [X_path, y_path] if weight_path is None else [X_path, y_path, weight_path]
         arrays = [_mapped(path) for path in paths]
         _check_shapes(paths, arrays)
-        # Files are mapped anew for each block, so that memory is freed after it.
+        # Files are mapped again for each block, so that memory is freed after it.
         return cls(partial(_slices, partial(map, _mapped, paths), arrays[0].shape))
 
     @classmethod
@@ -200,12 +200,14 @@ class Blocks:
                 "reading Parquet, Arrow or CSV files needs pyarrow: pip install 'karnet[blocks]'."
             ) from error
         columns = (columns,) if isinstance(columns, str) else columns
-        chosen = arrow_files.Columns(
+        reader = getattr(arrow_files, kind)(**options)
+        rows = arrow_files.FileRows(
+            reader,
+            arrow_files.files_in(paths, reader),
             target if isinstance(target, str) else tuple(target),
             None if columns is None else tuple(columns),
-            sample_weight,
+            () if sample_weight is None else (sample_weight,),
         )
-        rows = arrow_files.FileRows.of(getattr(arrow_files, kind)(**options), paths, chosen)
         return cls(rows, rows.names)
 
     @cached_property

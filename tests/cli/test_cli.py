@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 import time
 
@@ -13,7 +14,9 @@ from pyarrow import parquet
 
 from karnet import KARRegressor, save
 from karnet.cli import main
+from karnet.cli._console import Output
 from karnet.tables import as_text, read_table
+from karnet.tables._sizes import SIZES
 from tests.tables.test_tables import table_of
 
 DATA = os.environ.get("KARNET_DATA")
@@ -144,17 +147,15 @@ def test_rows_are_not_lost_and_stay_in_order(models, here, capsys):
     assert printed[0] == printed[1]
 
 
-def test_a_large_file_is_learned_block_by_block(here, capsys, monkeypatch):
-    from karnet.tables import _large
-
-    monkeypatch.setattr(_large, "SAMPLE", 150)
-    monkeypatch.setattr(_large, "UNITS", 20)
+def test_a_large_file_is_fitted_block_by_block(here, capsys, monkeypatch):
+    monkeypatch.setattr(SIZES, "sample_rows", 150)
+    monkeypatch.setattr(SIZES, "hidden_units", 20)
     parquet.write_table(table_of(600).columns.drop_columns(["name"]), "t.parquet")
     main(["fit", "t.parquet", "-t", "target", "--max-rows", "599", "--report", "t.html", "--json"])
     about = strict(capsys.readouterr().out)
     assert about["judged_by"] == "60 rows left out"
     assert about["rows"] == 600
-    assert "60 rows held out" in (here / "t.html").read_text()
+    assert "60 held-out rows" in (here / "t.html").read_text()
     main(["predict", "t.karnet", "t.parquet", "-q"])
     assert len(capsys.readouterr().out.splitlines()) == 601
     assert code_of(["fit", "t.parquet", "-t", "target", "--max-rows", "5", "--paper"]) == 2
@@ -233,7 +234,7 @@ def test_what_can_be_made_sense_of_is_said_in_one_line(content, note, here, caps
     ("arguments", "message"),
     [
         (["predict", "none.karnet", "t.csv"], "there is no file none.karnet"),
-        (["predict", "t.csv", "t.csv"], "it is no model file of karnet"),
+        (["predict", "t.csv", "t.csv"], "it is not a model file of karnet"),
         (["predict", "MODEL", "none.csv"], "there is no file none.csv"),
         (["predict", "MODEL", "t.csv"], "t.csv lacks the columns 'size', 'kind', 'day'"),
         (["predict", "MODEL", "t.csv", "-o", "no/p.csv"], "the folder no of p.csv does not exist"),
@@ -259,7 +260,7 @@ def test_commands_that_cannot_be_done_end_in_one_sentence(arguments, message, mo
 def test_probabilities_of_numbers_are_refused(models, capsys):
     table = str(models / "numbers-new.csv")
     assert code_of(["predict", str(models / "numbers.karnet"), table, "--proba"]) == 2
-    assert "have no probabilities" in capsys.readouterr().err
+    assert "have no class probabilities" in capsys.readouterr().err
 
 
 def test_a_model_of_another_origin_is_shown_and_used_as_far_as_it_goes(here, capsys):
@@ -275,6 +276,8 @@ def test_a_model_of_another_origin_is_shown_and_used_as_far_as_it_goes(here, cap
 
 @pytest.mark.parametrize("module", ["skrub", "pyarrow", "skops"])
 def test_a_missing_extra_is_named(module, capsys, monkeypatch):
+    # As in a new process, in which tables are not imported yet.
+    monkeypatch.delitem(sys.modules, "karnet.tables")
     monkeypatch.setitem(sys.modules, module, None)
     assert code_of(["fit", "t.csv", "--target", "y"]) == 2
     said = capsys.readouterr().err
@@ -291,7 +294,7 @@ def test_without_typer_there_is_one_sentence_too(capsys, monkeypatch):
 @pytest.mark.parametrize(
     ("error", "code", "message"),
     [
-        (KeyError("x"), 1, "karnet: an error of karnet itself, KeyError: 'x'"),
+        (KeyError("x"), 1, "karnet: an internal error, KeyError: 'x'"),
         (MemoryError(), 2, "karnet: there is not enough memory"),
         (KeyboardInterrupt(), 130, "karnet: interrupted."),
         (OSError(28, "No space left on device"), 2, "No space left on device"),
@@ -310,7 +313,7 @@ def test_every_error_is_one_line_and_has_its_code(error, code, message, here, ca
     assert said.count("\n") == 1
 
 
-def test_the_place_of_an_error_of_karnet_itself_can_be_asked_for(here, monkeypatch):
+def test_a_traceback_of_an_internal_error_can_be_asked_for(here, monkeypatch):
     def fail(*_):
         raise KeyError("x")
 
@@ -363,16 +366,29 @@ def test_a_full_disk_leaves_the_old_predictions(models, here, capsys, monkeypatc
 # What is said meanwhile
 
 
-def test_long_work_is_announced_once_and_short_work_is_not(capsys, monkeypatch):
-    from karnet.cli import _console
-
-    monkeypatch.setattr(_console, "PATIENCE", 0.05)
+def test_long_work_is_announced_once_and_short_work_is_not(capsys):
     for quiet, pause, said in ((False, 0.3, "Thinking ...\n"), (False, 0.0, ""), (True, 0.3, "")):
-        with _console.Output(quiet, False).timed("Thinking") as clock:
+        with Output(quiet, False, patience=0.05).timed("Thinking") as clock:
             time.sleep(pause)
             clock.tell("Thinking more")
         assert capsys.readouterr().err == said
         assert clock.seconds >= pause
+
+
+def test_the_names_of_experiments_are_those_of_the_paper():
+    from karnet.cli._paper import Experiment
+    from karnet.paper import EXPERIMENTS
+    from karnet.paper.methods import EXPERIMENTS_OF_SETS
+
+    assert [*EXPERIMENTS, *EXPERIMENTS_OF_SETS, "report", "all"] == list(Experiment)
+
+
+def test_rooms_are_loaded_only_by_the_commands_that_need_them():
+    code = "import sys, karnet.cli._app; print(*sys.modules)"
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = ended.stdout.split()
+    rooms = ["paper", "datasets", "tables", "reports", "export", "_pages"]
+    assert [room for room in rooms if f"karnet.{room}" in loaded] == []
 
 
 @pytest.mark.parametrize(

@@ -6,14 +6,14 @@ import csv
 import os
 import sys
 from collections import Counter
-from itertools import chain
 
 import numpy as np
 import pytest
 
 from karnet.datasets import DATASETS, LISTING_HEADER, available, listing, load
 from karnet.datasets._builtin import BUILT_IN
-from karnet.datasets._sources import cache_folder
+from karnet.datasets._load import cache_folder
+from tests.datasets.openml import plausible
 
 FOLDER = os.environ.get("KARNET_DATA")
 needs_folder = pytest.mark.skipif(
@@ -28,16 +28,6 @@ def nothing_of_this_machine(monkeypatch, tmp_path):
     """Let no test see the folders that the environment names, unless it says so."""
     monkeypatch.delenv("KARNET_DATA", raising=False)
     monkeypatch.setenv("KARNET_CACHE", str(tmp_path / "cache"))
-
-
-def plausible(name):
-    """Return a header and rows of text with the shape, though not the content, of a set."""
-    data = DATASETS[name]
-    sizes = data.class_sizes
-    labels = list(chain.from_iterable([f"c{k}"] * size for k, size in enumerate(sizes)))
-    n = data.here.features
-    rows = [[*(str((i * k) % 5) for k in range(1, n + 1)), label] for i, label in enumerate(labels)]
-    return [*(f"f{k}" for k in range(n)), "target"], rows
 
 
 def write(folder, name, header, rows):
@@ -334,7 +324,7 @@ def test_a_set_that_is_nowhere_says_what_to_do():
 def test_an_unknown_name_or_folder_is_refused(tmp_path):
     with pytest.raises(ValueError, match=r"no data set 'irish': .* such as 'iris'\.$"):
         load("irish")
-    with pytest.raises(NotADirectoryError, match="does not exist: let data or KARNET_DATA name"):
+    with pytest.raises(NotADirectoryError, match="does not exist: set data or KARNET_DATA to"):
         load("iris", data=tmp_path / "nowhere")
 
 

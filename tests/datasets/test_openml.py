@@ -9,8 +9,7 @@ import pytest
 from sklearn.datasets import _openml
 
 from karnet.datasets import load
-from tests.datasets.openml import server_in_place_of_openml
-from tests.datasets.test_datasets import plausible
+from tests.datasets.openml import plausible, server_in_place_of_openml
 
 pytest.importorskip("pandas")
 

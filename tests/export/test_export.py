@@ -1,4 +1,4 @@
-"""ONNX graphs: in onnxruntime they answer what the estimators do."""
+"""ONNX graphs predict in onnxruntime what the estimators predict."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from karnet._ensemble.member import Shape, fit_all
 from karnet._ensemble.views import VIEWS, Stretched
 from karnet._network.infinite_width import RidgeTargets
 from karnet.activations import ACTIVATIONS, Activation
-from karnet.export._convert import to_onnx
+from karnet.export import to_onnx
 from karnet.export._functions import FUNCTIONS
 from karnet.kernels import KERNELS
 
@@ -39,7 +39,7 @@ TOLERANCE = {np.float64: 1e-8, np.float32: 1e-5}
 every_task = pytest.mark.parametrize("task", TARGETS)
 
 
-def answers(model, rows, optimised=True):
+def outputs(model, rows, optimised=True):
     """Return the outputs of a graph by name."""
     options = onnxruntime.SessionOptions()
     if not optimised:
@@ -63,7 +63,7 @@ def assert_agrees(estimator, rows=NEW, **parameters):
     """Export for inputs of both precisions, and compare with the estimator."""
     for kind, tolerance in TOLERANCE.items():
         given = rows.astype(kind)
-        found = answers(to_onnx(estimator, given, **parameters), given)
+        found = outputs(to_onnx(estimator, given, **parameters), given)
         assert_equals_predictions(estimator, given, found, tolerance, kind)
 
 
@@ -82,7 +82,7 @@ def assert_equals_predictions(estimator, rows, found, tolerance, kind):
         np.testing.assert_allclose(found["variable"], expected, rtol=0, atol=tolerance * scale)
 
 
-def learned(task, **parameters):
+def fitted(task, **parameters):
     kind = KARClassifier if "classes" in task else KARRegressor
     return kind(random_state=0, **parameters).fit(X, TARGETS[task])
 
@@ -103,7 +103,7 @@ def test_plain_networks(task, activation):
     if f.derivative is not None and f.domain[0] == -np.inf:
         kinds.append({"hidden_layer_sizes": (6,), "hidden": "metric", "alpha": 1e-3})
     for kind in kinds:
-        assert_agrees(learned(task, activation=activation, **kind))
+        assert_agrees(fitted(task, activation=activation, **kind))
 
 
 @every_task
@@ -112,7 +112,7 @@ def test_plain_networks(task, activation):
     [("relu", "normal", 3), ("cos", "normal", 1), ("sin", "cauchy", 1)],
 )
 def test_infinitely_wide_networks(task, activation, init, depth):
-    net = learned(
+    net = fitted(
         task,
         hidden_layer_sizes=(np.inf,) * depth,
         hidden="random",
@@ -126,14 +126,14 @@ def test_infinitely_wide_networks(task, activation, init, depth):
 
 @every_task
 @pytest.mark.parametrize("width", [1500, 12])
-def test_networks_that_settle_themselves(task, width):
+def test_estimators_that_select_hyper_parameters(task, width):
     kind = KARClassifierCV if "classes" in task else KARRegressorCV
     assert_agrees(kind(random_state=0, n_estimators=3, width=width).fit(X, TARGETS[task]))
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("view", VIEWS)
-def test_members_of_all_kinds(kernel, view):
+def test_ensemble_members_of_all_kinds(kernel, view):
     rows = np.column_stack([X, RNG.integers(0, 4, len(X)), np.ones(len(X)), X[:, 0].round(1)])
     targets = RidgeTargets(TARGETS["two outputs"], np.ones(len(X)), np.logspace(-3, 0, 3))
     seen = VIEWS[view](rows, targets.weight)
@@ -156,20 +156,20 @@ def test_members_of_all_kinds(kernel, view):
     others = np.column_stack([NEW * 2.0 - 0.5, rows[: len(NEW), 3:]])
     assert_agrees(estimator, others)
     model = to_onnx(estimator, others)
-    fast, plain = (answers(model, others, optimised)["variable"] for optimised in (True, False))
+    fast, plain = (outputs(model, others, optimised)["variable"] for optimised in (True, False))
     np.testing.assert_allclose(fast, plain, rtol=0, atol=1e-11)
 
 
-def test_a_view_of_nothing():
+def test_constant_inputs():
     constant = KARRegressorCV(random_state=0).fit(np.ones((6, 2)), np.arange(6.0))
     assert_agrees(constant, np.ones((3, 2)))
 
 
 @pytest.mark.parametrize("opset", [15, 18, 21])
 def test_opsets(opset):
-    model = to_onnx(learned("two classes", activation="gelu", hidden="random"), NEW, opset=opset)
+    model = to_onnx(fitted("two classes", activation="gelu", hidden="random"), NEW, opset=opset)
     assert [each.version for each in model.opset_import if not each.domain] == [opset]
-    assert_agrees(learned("two classes", activation="gelu", hidden="random"), opset=opset)
+    assert_agrees(fitted("two classes", activation="gelu", hidden="random"), opset=opset)
     assert_agrees(KARRegressorCV(random_state=0).fit(X, TARGETS["one output"]), opset=opset)
 
 
@@ -179,18 +179,18 @@ def test_opsets(opset):
 def test_labels_keep_their_kind(labels):
     y = np.asarray(labels)[(X[:, 0] > 0.5).astype(int)]
     net = KARClassifier((3,), random_state=0).fit(X, y)
-    found = answers(to_onnx(net), NEW.astype(np.float32))["label"]
+    found = outputs(to_onnx(net), NEW.astype(np.float32))["label"]
     assert found.tolist() == net.predict(NEW.astype(np.float32)).tolist()
 
 
-def test_networks_learned_by_other_libraries():
+def test_networks_fitted_on_arrays_of_other_libraries():
     torch = pytest.importorskip("torch")
     for hidden in ((6,), (np.inf,)):
         net = KARRegressor(hidden, hidden="random", activation="relu", alpha=1e-3, random_state=0)
         with config_context(array_api_dispatch=True):
             net.fit(torch.asarray(X), torch.asarray(TARGETS["one output"]))
             expected = net.predict(torch.asarray(NEW)).numpy()
-        found = answers(to_onnx(net, NEW), NEW)["variable"][:, 0]
+        found = outputs(to_onnx(net, NEW), NEW)["variable"][:, 0]
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-8)
 
 
@@ -198,7 +198,7 @@ def test_networks_learned_by_other_libraries():
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_functions_have_all_their_digits(name):
+def test_functions_are_accurate_to_the_last_digits(name):
     """A network of one unit and unit weights is its activation."""
     x = np.concatenate([np.linspace(-9, 9, 2001), np.logspace(-18, 300, 637), [0.0, 0.5, 1.0]])
     x = np.unique(np.concatenate([x, -x]))[:, None]
@@ -208,7 +208,7 @@ def test_functions_have_all_their_digits(name):
     net.fit(np.array([[0.2], [0.7]]), np.array([0.1, 0.3]))
     net.coefs_[1], net.intercepts_[1] = np.ones((1, 1)), np.zeros(1)
     expected = ACTIVATIONS[name](x.copy())
-    found = answers(to_onnx(net, x), x)["variable"]
+    found = outputs(to_onnx(net, x), x)["variable"]
     np.testing.assert_allclose(found, expected, rtol=1e-13, atol=1e-15)
 
 
@@ -244,7 +244,7 @@ def test_pipelines_of_arrays(task, before):
 
 
 @pytest.mark.parametrize("kind", [KARClassifierCV, KARRegressorCV])
-def test_pipelines_that_settle_themselves(kind):
+def test_pipelines_that_select_hyper_parameters(kind):
     y = TARGETS["two classes" if kind is KARClassifierCV else "one output"]
     net = make_pipeline(StandardScaler(), kind(random_state=0, n_estimators=2))
     assert_agrees(net.fit(X, y))
@@ -252,20 +252,20 @@ def test_pipelines_that_settle_themselves(kind):
 
 @pytest.mark.parametrize("scaler", [StandardScaler(), MinMaxScaler(), RobustScaler()], ids=str)
 @pytest.mark.parametrize("hidden", [(3,), (np.inf,)], ids=["finite", "infinite"])
-def test_what_onnxruntime_joins_stays_in_double_precision(scaler, hidden):
+def test_nodes_that_onnxruntime_fuses_stay_in_double_precision(scaler, hidden):
     """A division by one number next to a product would be done in single precision."""
     net = KARRegressor(hidden, hidden="random", activation="relu", alpha=1e-3, random_state=0)
     pipeline = make_pipeline(scaler, net).fit(X[:, :1], TARGETS["one output"])
-    found = answers(to_onnx(pipeline, NEW[:, :1]), NEW[:, :1])["variable"][:, 0]
+    found = outputs(to_onnx(pipeline, NEW[:, :1]), NEW[:, :1])["variable"][:, 0]
     np.testing.assert_allclose(found, pipeline.predict(NEW[:, :1]), rtol=0, atol=1e-12)
 
 
-def test_values_of_few_are_the_same_behind_a_scaler():
-    """A column of few values is told by equality, which must hold through the scaler."""
+def test_columns_of_few_values_are_recognised_behind_a_scaler():
+    """Columns of few values are compared by equality, which the scaler must preserve."""
     rows = np.column_stack([X, RNG.integers(0, 5, len(X))])
     y = TARGETS["one output"] + (rows[:, 3] == 2)
     net = make_pipeline(StandardScaler(), KARRegressorCV(random_state=0)).fit(rows, y)
-    found = answers(to_onnx(net, rows), rows)["variable"][:, 0]
+    found = outputs(to_onnx(net, rows), rows)["variable"][:, 0]
     np.testing.assert_allclose(found, net.predict(rows), rtol=0, atol=1e-8)
 
 
@@ -321,7 +321,7 @@ def test_tables(estimator):
         "flag": 9,
         "unused": 7,
     }
-    found = answers(model, rows)
+    found = outputs(model, rows)
     assert_equals_predictions(net, rows, found, 1e-8, np.float64)
 
 
@@ -330,7 +330,7 @@ def test_tables_in_single_precision():
     rows = table(40).astype(single)
     net = of_table(KARClassifier((6,), activation="tanh", alpha=1e-3, random_state=0))
     net.fit(rows, TARGETS["two classes"])
-    found = answers(to_onnx(net, rows), rows)
+    found = outputs(to_onnx(net, rows), rows)
     assert_equals_predictions(net, rows, found, 1e-5, np.float32)
 
 
@@ -339,7 +339,7 @@ def test_columns_are_taken_by_name():
         pd.DataFrame(X, columns=list("abc")), TARGETS["two classes"]
     )
     rows = pd.DataFrame(NEW[:, [2, 0, 1]], columns=list("cab")).assign(more=0.0)
-    found = answers(to_onnx(net, rows), rows)
+    found = outputs(to_onnx(net, rows), rows)
     np.testing.assert_allclose(
         found["probabilities"], net.predict_proba(rows[list("abc")]), rtol=0, atol=1e-8
     )
@@ -347,7 +347,7 @@ def test_columns_are_taken_by_name():
         to_onnx(net, rows.drop(columns="b"))
 
 
-# What is refused, and what stays as it is
+# Refusals
 
 
 def test_custom_activations_are_refused():
@@ -389,11 +389,11 @@ def test_other_transformers_are_refused(before, reason):
 
 @pytest.mark.parametrize("opset", [3, 99])
 def test_other_opsets_are_refused(opset):
-    with pytest.raises(ValueError, match="must lie between 15 and"):
-        to_onnx(learned("two classes"), opset=opset)
+    with pytest.raises(ValueError, match="must be from 15 to"):
+        to_onnx(fitted("two classes"), opset=opset)
 
 
-def test_what_cannot_be_an_input_or_a_label_is_refused():
+def test_unsupported_inputs_and_labels_are_refused():
     with pytest.raises(NotFittedError, match="fit it before"):
         to_onnx(KARClassifier())
     net = of_table(KARClassifier((3,), random_state=0)).fit(table(40), TARGETS["two classes"])
@@ -411,18 +411,18 @@ def test_what_cannot_be_an_input_or_a_label_is_refused():
         to_onnx(text, table(9))
 
 
-def test_nothing_is_registered_for_others():
+def test_no_converter_is_registered_globally():
     from skl2onnx import supported_converters
 
     before = supported_converters()
-    to_onnx(learned("two classes"))
+    to_onnx(fitted("two classes"))
     assert supported_converters() == before
 
 
-def test_without_skl2onnx_the_extra_is_named(monkeypatch):
+def test_without_skl2onnx_the_error_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "skl2onnx", None)
     with pytest.raises(ImportError, match=r"pip install 'karnet\[onnx\]'"):
-        to_onnx(learned("two classes"))
+        to_onnx(fitted("two classes"))
 
 
 @pytest.mark.parametrize(
@@ -432,20 +432,20 @@ def test_without_skl2onnx_the_extra_is_named(monkeypatch):
         (X[:, 0], "two dimensions and 3 features"),
         (np.hstack([X, X]), r"but its shape is \(40, 6\)"),
         ([[1.0], [1.0, 2.0]], "rows of equal length"),
-        (pd.DataFrame(X, columns=["a", "a", "b"]), "columns of different names"),
-        (pd.DataFrame(X, columns=["a", "", "b"]), "none of them empty"),
+        (pd.DataFrame(X, columns=["a", "a", "b"]), "must have different names"),
+        (pd.DataFrame(X, columns=["a", "", "b"]), "none may be empty"),
         (pd.DataFrame(X[:, :2], columns=["a", "b"]), "has 2 columns, but the estimator expects 3"),
     ],
     ids=range(7),
 )
-def test_rows_that_are_no_inputs_are_refused(rows, message):
+def test_rows_of_other_shapes_are_refused(rows, message):
     net = KARRegressor((3,), random_state=0).fit(X, X[:, 0])
     with pytest.raises(ValueError, match=message):
         to_onnx(net, rows)
 
 
 @pytest.mark.parametrize("opset", ["18", 18.0, [18], np.array([18, 18])], ids=str)
-def test_versions_that_are_none_are_refused(opset):
+def test_versions_that_are_no_integers_are_refused(opset):
     net = KARRegressor((3,), random_state=0).fit(X, X[:, 0])
-    with pytest.raises(ValueError, match="must lie between 15 and"):
+    with pytest.raises(ValueError, match="must be from 15 to"):
         to_onnx(net, opset=opset)

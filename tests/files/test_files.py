@@ -1,4 +1,4 @@
-"""Model files: what is saved comes back bit for bit, and what cannot be saved says so."""
+"""Model files: a saved estimator is loaded bit for bit; what cannot be saved is refused."""
 
 from __future__ import annotations
 
@@ -66,20 +66,20 @@ TARGETS = {
 every_task = pytest.mark.parametrize("task", TARGETS)
 
 
-def learned(task, **parameters):
+def fitted(task, **parameters):
     of_classes = "classes" in task
     estimator = (KARClassifier if of_classes else KARRegressor)(random_state=0, **parameters)
     return estimator.fit(X, TARGETS[task])
 
 
 @lru_cache
-def learned_cv(task, width=1500):
+def fitted_cv(task, width=1500):
     kind = KARClassifierCV if "classes" in task else KARRegressorCV
     return kind(random_state=0, n_estimators=3, width=width).fit(X, TARGETS[task])
 
 
 def assert_comes_back(estimator, path, rows=NEW):
-    """Save and load; the same answers, bit for bit, and the same file if saved again."""
+    """Save and load; the same predictions, bit for bit, and the same file if saved again."""
     save(estimator, path)
     again = load(path)
     assert type(again) is type(estimator)
@@ -93,7 +93,7 @@ def assert_comes_back(estimator, path, rows=NEW):
     return again
 
 
-# What comes back
+# Saving and loading
 
 
 @every_task
@@ -108,13 +108,13 @@ def test_plain_networks_come_back(task, activation, tmp_path):
     if activation in ("relu", "cos", "sin"):
         kinds.append({"hidden_layer_sizes": (np.inf,), "hidden": "random", "alpha": 1e-3})
     for kind in kinds:
-        assert_comes_back(learned(task, activation=activation, **kind), tmp_path / "net.karnet")
+        assert_comes_back(fitted(task, activation=activation, **kind), tmp_path / "net.karnet")
 
 
 @every_task
 @pytest.mark.parametrize("width", [1500, 12])
-def test_networks_that_settle_themselves_come_back(task, width, tmp_path):
-    estimator = learned_cv(task, width)
+def test_estimators_that_select_hyper_parameters_come_back(task, width, tmp_path):
+    estimator = fitted_cv(task, width)
     assert any(np.isfinite(member.width) for member in estimator.estimators_) == (width == 12)
     again = assert_comes_back(estimator, tmp_path / "net.karnet")
     assert again.best_score_ == estimator.best_score_
@@ -147,7 +147,7 @@ def test_members_of_all_kinds_come_back(kernel, view, tmp_path):
 
 
 @pytest.mark.parametrize("kind", sorted(ESTIMATORS))
-def test_what_is_not_fitted_comes_back(kind, tmp_path):
+def test_unfitted_estimators_come_back(kind, tmp_path):
     blank = resolved(kind)(random_state=3)
     save(blank, tmp_path / "net.karnet")
     assert repr(load(tmp_path / "net.karnet")) == repr(blank)
@@ -183,15 +183,15 @@ def test_keys_of_all_types_come_back(tmp_path):
 
 
 def test_a_file_has_shared_arrays_once_and_is_the_same_each_time(tmp_path):
-    net = learned("two classes", hidden_layer_sizes=(np.inf,), hidden="random", activation="relu")
+    net = fitted("two classes", hidden_layer_sizes=(np.inf,), hidden="random", activation="relu")
     again = assert_comes_back(net, tmp_path / "net.karnet")
     assert again.X_fit_ is again._input_map.Z
 
 
-def test_what_was_loaded_learns_and_is_pickled_like_the_first(tmp_path):
+def test_a_loaded_estimator_is_fitted_and_pickled_like_the_saved_one(tmp_path):
     import pickle
 
-    net = learned("three classes", hidden_layer_sizes=(6,), hidden="random", activation="relu")
+    net = fitted("three classes", hidden_layer_sizes=(6,), hidden="random", activation="relu")
     again = assert_comes_back(net, tmp_path / "net.karnet")
     twice = pickle.loads(pickle.dumps(again)).fit(X, TARGETS["three classes"])
     np.testing.assert_array_equal(twice.predict_proba(NEW), net.predict_proba(NEW))
@@ -199,9 +199,9 @@ def test_what_was_loaded_learns_and_is_pickled_like_the_first(tmp_path):
 
 @every_task
 @pytest.mark.parametrize("width", [5, 80])
-def test_what_was_loaded_goes_on_learning_where_it_was(task, width, tmp_path):
+def test_a_loaded_estimator_continues_partial_fit(task, width, tmp_path):
     y, other = TARGETS[task], tmp_path / "other.karnet"
-    net = learned(task, hidden_layer_sizes=(width,), hidden="random", alpha=1e-3)
+    net = fitted(task, hidden_layer_sizes=(width,), hidden="random", alpha=1e-3)
     for rows in (slice(9), slice(9, 30)):
         save(net, other)
         again = load(other).partial_fit(X[rows], y[rows])
@@ -221,7 +221,7 @@ def test_labels_keep_their_type(labels, tmp_path):
     assert_comes_back(named, tmp_path / "net.karnet")
 
 
-def test_arrays_of_other_libraries_are_kept_as_those_of_numpy(tmp_path):
+def test_arrays_of_other_libraries_are_saved_as_numpy_arrays(tmp_path):
     torch = pytest.importorskip("torch")
     net = KARRegressor((4,), random_state=0)
     with config_context(array_api_dispatch=True):
@@ -297,23 +297,23 @@ def test_a_vectoriser_comes_back(library, tmp_path):
     assert (tmp_path / "net.karnet").stat().st_size < 1e5
 
 
-# What a file is
+# The format
 
 
 def test_a_file_is_one_of_skops(tmp_path):
-    save(learned("two classes", hidden_layer_sizes=(3,)), tmp_path / "net.karnet")
+    save(fitted("two classes", hidden_layer_sizes=(3,)), tmp_path / "net.karnet")
     untrusted = skops.io.get_untrusted_types(file=tmp_path / "net.karnet")
     assert set(untrusted) <= {f"karnet.files.types.{tag}" for tag in TAGS}
     again = skops.io.load(tmp_path / "net.karnet", trusted=TRUSTED)
     assert isinstance(again, KARClassifier)
 
 
-def test_every_name_on_the_list_is_what_it_is_said_to_be():
+def test_every_listed_name_is_of_its_kind():
     for loader, names in ALLOWED.items():
         for name in names:
             module = name.rpartition(".")[0]
             if name.startswith("pandas.") or module.endswith("_column_transformer"):
-                continue  # where it lies differs between versions
+                continue  # the module differs between versions
             thing = resolved(name)
             assert (loader == "FunctionNode") != isinstance(thing, type), name
             assert name_of(thing) == name
@@ -353,7 +353,7 @@ def test_files_of_earlier_releases_are_read(name):
             np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
 
 
-# What cannot be saved, and what a failure leaves behind
+# Refusals and failures
 
 
 def custom(x):
@@ -377,7 +377,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("kind", REFUSED)
-def test_what_cannot_be_saved_is_named(kind, tmp_path):
+def test_unsupported_parts_are_refused(kind, tmp_path):
     with pytest.raises(ValueError, match=r"cannot hold|no functions|pickles") as refusal:
         save(REFUSED[kind], tmp_path / "net.karnet")
     assert str(refusal.value).count(". ") == 0
@@ -392,14 +392,14 @@ def test_custom_activations_of_fitted_networks_are_refused(tmp_path):
         save(net, tmp_path / "net.karnet")
 
 
-def test_what_holds_itself_is_refused(tmp_path):
+def test_an_object_that_contains_itself_is_refused(tmp_path):
     net = KARClassifier()
     net.init = [net]
-    with pytest.raises(ValueError, match="holds itself"):
+    with pytest.raises(ValueError, match="contains itself"):
         save(net, tmp_path / "net.karnet")
 
 
-def test_no_code_of_what_cannot_be_saved_is_run(tmp_path):
+def test_a_refused_object_runs_no_code(tmp_path):
     touched = []
 
     class Sly:
@@ -424,7 +424,7 @@ def test_a_failure_leaves_the_old_file(tmp_path, monkeypatch):
 
     monkeypatch.setattr("numpy.lib.format.write_array", full)
     with pytest.raises(OSError, match=r"No space.*net\.karnet"):
-        save(learned("two classes"), path)
+        save(fitted("two classes"), path)
     assert path.read_bytes() == before
     assert list(tmp_path.iterdir()) == [path]
 
@@ -441,7 +441,7 @@ def test_errors_name_the_file_that_was_asked_for(tmp_path):
     assert [each.name for each in tmp_path.iterdir()] == ["folder"]
 
 
-def test_a_file_may_be_read_by_whom_the_mask_allows_and_links_are_followed(tmp_path):
+def test_permissions_follow_the_umask_and_links_are_followed(tmp_path):
     (tmp_path / "link").symlink_to(tmp_path / "net.karnet")
     save(KARClassifier(), tmp_path / "link")
     mask = os.umask(0)
@@ -450,8 +450,8 @@ def test_a_file_may_be_read_by_whom_the_mask_allows_and_links_are_followed(tmp_p
     assert (tmp_path / "link").is_symlink()
 
 
-def test_what_shrinks_too_well_is_stored_as_it_is(tmp_path):
-    net = learned("one output", hidden_layer_sizes=(5,), hidden="random")
+def test_highly_compressible_arrays_are_not_compressed(tmp_path):
+    net = fitted("one output", hidden_layer_sizes=(5,), hidden="random")
     net.coefs_ = [np.zeros((3, 200_000)), np.zeros((200_000, 1))]
     net.intercepts_ = [np.zeros(200_000), np.zeros(1)]
     save(net, tmp_path / "net.karnet")

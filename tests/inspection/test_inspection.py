@@ -1,4 +1,4 @@
-"""Displays show numbers that can be checked, and draw where they are told to."""
+"""Displays store the right numbers and draw on the given axes."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ X, y = IRIS.data.to_numpy(), IRIS.target.to_numpy()
 
 
 @pytest.fixture(autouse=True)
-def closed():
+def close_figures():
     yield
     plt.close("all")
 
 
 @pytest.fixture(scope="module")
-def averaged():
+def ensemble():
     return KARClassifierCV(random_state=0).fit(IRIS.data, y)
 
 
@@ -46,7 +46,7 @@ def pulled_back():
 
 
 @pytest.fixture(scope="module")
-def number_net():
+def regressor():
     return KARRegressorCV(random_state=0).fit(X[:, :3], X[:, 3])
 
 
@@ -57,48 +57,48 @@ def random_net(**settings):
 # The metric
 
 
-def test_the_metric_is_shown_by_importance_with_its_names(averaged):
+def test_inputs_are_sorted_by_importance_and_named(ensemble):
     ax = plt.figure().subplots()
-    display = MetricDisplay.from_estimator(averaged, ax=ax, max_features=3)
+    display = MetricDisplay.from_estimator(ensemble, ax=ax, max_features=3)
     assert display.ax_ is ax
     assert display.figure_ is ax.figure
-    first = np.argsort(-averaged.feature_importances_)[:3]
+    first = np.argsort(-ensemble.feature_importances_)[:3]
     assert [text.get_text() for text in ax.get_yticklabels()] == [
         IRIS.feature_names[k] for k in first
     ]
     widths = [bar.get_width() for bar in ax.patches]
-    np.testing.assert_allclose(widths, averaged.feature_importances_[first])
+    np.testing.assert_allclose(widths, ensemble.feature_importances_[first])
 
 
-def test_a_whole_metric_is_a_matrix_where_there_is_one(averaged):
+def test_a_full_metric_is_plotted_as_a_matrix(ensemble):
     net = KARClassifier((30,), activation="tanh", hidden="metric", random_state=0).fit(X, y)
     display = MetricDisplay.from_estimator(net, matrix=True)
     assert display.metric is net.metric_
     assert len(display.ax_.images) == 1
     assert display.feature_names == ["x0", "x1", "x2", "x3"]
-    with pytest.raises(ValueError, match="only its diagonal"):
-        MetricDisplay.from_estimator(averaged, matrix=True)
+    with pytest.raises(ValueError, match="only the diagonal"):
+        MetricDisplay.from_estimator(ensemble, matrix=True)
 
 
-def test_names_come_from_a_pipeline_or_are_given(averaged):
-    piped = make_pipeline(MinMaxScaler(), clone(averaged).set_params(n_estimators=1))
+def test_feature_names_come_from_the_pipeline_or_the_argument(ensemble):
+    piped = make_pipeline(MinMaxScaler(), clone(ensemble).set_params(n_estimators=1))
     names = MetricDisplay.from_estimator(piped.fit(IRIS.data, y)).feature_names
     assert list(names) == IRIS.feature_names
-    given = MetricDisplay.from_estimator(averaged, feature_names=["a", "b", "c", "d"])
+    given = MetricDisplay.from_estimator(ensemble, feature_names=["a", "b", "c", "d"])
     assert given.feature_names == ["a", "b", "c", "d"]
     with pytest.raises(ValueError, match="must name all 4 inputs, but names 1"):
-        MetricDisplay.from_estimator(averaged, feature_names=["a"])
+        MetricDisplay.from_estimator(ensemble, feature_names=["a"])
 
 
-def test_a_network_without_a_metric_says_so(pulled_back):
+def test_a_network_without_a_metric_is_refused(pulled_back):
     with pytest.raises(ValueError, match="has no input metric"):
         MetricDisplay.from_estimator(pulled_back)
 
 
-# What layers see
+# Inputs of the layers
 
 
-def test_ranks_are_those_that_the_layers_report(pulled_back):
+def test_ranks_equal_the_ranks_in_the_layers_reports(pulled_back):
     display = LayerSpectrumDisplay.from_estimator(pulled_back, X)
     reports = pulled_back[-1].layers_
     assert [spectrum.rank + 1 for spectrum in display.spectra] == [each.rank for each in reports]
@@ -106,7 +106,7 @@ def test_ranks_are_those_that_the_layers_report(pulled_back):
     assert "rank 4 of 4" in display.lines_[0].get_label()
 
 
-def test_singular_values_are_those_of_centred_columns_of_unit_length():
+def test_singular_values_are_of_centred_columns_of_unit_length():
     net = random_net().fit(X, y)
     (spectrum,) = LayerSpectrumDisplay.from_estimator(net, X).spectra
     A = np.tanh(X @ net.coefs_[0] + net.intercepts_[0])
@@ -116,8 +116,8 @@ def test_singular_values_are_those_of_centred_columns_of_unit_length():
     assert spectrum.rank + 1 == net.layers_[-1].rank
 
 
-def test_every_network_of_an_average_has_its_spectrum(averaged, number_net):
-    for net, rows in ((averaged, X), (number_net, X[:, :3])):
+def test_every_network_of_an_ensemble_has_a_spectrum(ensemble, regressor):
+    for net, rows in ((ensemble, X), (regressor, X[:, :3])):
         display = LayerSpectrumDisplay.from_estimator(net, rows)
         assert len(display.spectra) == len(net.estimators_)
         assert all(spectrum.values[0] == 1.0 for spectrum in display.spectra)
@@ -133,7 +133,7 @@ def test_values_outside_the_domain_are_counted_in_the_label():
 # Leave-one-out over ridges
 
 
-def test_a_path_is_what_leaving_out_each_row_gives():
+def test_a_path_equals_refitting_without_each_row():
     rows = np.arange(0, 150, 5)
     net = random_net(alpha=0.1).fit(X[rows], y[rows])
     (path,) = LooPathDisplay.from_estimator(
@@ -148,32 +148,32 @@ def test_a_path_is_what_leaving_out_each_row_gives():
     assert (path.name, path.alpha) == ("20 units", 0.1)
 
 
-def test_the_networks_of_an_average_stand_at_their_ridges(averaged, number_net):
-    display = LooPathDisplay.from_estimator(number_net, X[:, :3], X[:, 3])
-    assert [path.alpha for path in display.paths] == [m.alpha_ for m in number_net.estimators_]
+def test_paths_of_an_ensemble_have_the_ridges_of_its_networks(ensemble, regressor):
+    display = LooPathDisplay.from_estimator(regressor, X[:, :3], X[:, 3])
+    assert [path.alpha for path in display.paths] == [m.alpha_ for m in regressor.estimators_]
     assert display.score_name == "R²"
-    plain = [k for k, m in enumerate(number_net.estimators_) if m.shape.rounds == 0]
+    plain = [k for k, m in enumerate(regressor.estimators_) if m.shape.rounds == 0]
     for k in plain:
-        # No label shaped it: its ridge is near the best of all.
+        # The hidden layer does not depend on the labels, so its ridge is nearly the best.
         path = display.paths[k]
         at = np.interp(np.log(path.alpha), np.log(path.alphas), path.scores)
         assert at > path.scores.max() - 0.02
-    assert LooPathDisplay.from_estimator(averaged, X, y).score_name == "accuracy"
-    with pytest.raises(ValueError, match="widths are for plain networks"):
-        LooPathDisplay.from_estimator(averaged, X, y, widths=[5])
+    assert LooPathDisplay.from_estimator(ensemble, X, y).score_name == "accuracy"
+    with pytest.raises(ValueError, match="widths must be None for an ensemble"):
+        LooPathDisplay.from_estimator(ensemble, X, y, widths=[5])
 
 
-def test_widths_need_hidden_layers(number_net):
+def test_widths_need_hidden_layers(regressor):
     display = LooPathDisplay.from_estimator(random_net().fit(X, y), X, y)
     assert [path.name for path in display.paths] == [f"{n} units" for n in (5, 10, 20, 40)]
     with pytest.raises(ValueError, match="no hidden layers of finite width"):
         LooPathDisplay.from_estimator(KARRegressor(()).fit(X, y), X, y)
 
 
-# The plane
+# Predictions over two inputs
 
 
-def test_a_surface_is_what_the_estimator_says():
+def test_a_surface_equals_the_predicted_probabilities():
     points, sides = make_moons(60, noise=0.2, random_state=0)
     net = random_net().fit(points, sides)
     display = DecisionSurfaceDisplay.from_estimator(net, points, y=sides, grid_resolution=7)
@@ -182,48 +182,59 @@ def test_a_surface_is_what_the_estimator_says():
     assert len(display.ax_.collections) > 1
 
 
-def test_other_inputs_stay_at_their_medians(averaged, number_net):
+def test_other_inputs_stay_at_their_medians(ensemble, regressor):
     features = ("petal length (cm)", "sepal width (cm)")
     display = DecisionSurfaceDisplay.from_estimator(
-        averaged, IRIS.data, features=features, grid_resolution=4
+        ensemble, IRIS.data, features=features, grid_resolution=4
     )
     assert display.labels == features
     grid = IRIS.data.iloc[:16].copy()
     grid[:] = IRIS.data.median().to_numpy()
     grid[features[0]], grid[features[1]] = display.xx0.ravel(), display.xx1.ravel()
-    np.testing.assert_array_equal(display.response.ravel(), averaged.predict(grid))
+    np.testing.assert_array_equal(display.response.ravel(), ensemble.predict(grid))
     numbers = DecisionSurfaceDisplay.from_estimator(
-        number_net, X[:, :3], features=(0, -1), y=X[:, 3], grid_resolution=4
+        regressor, X[:, :3], features=(0, -1), y=X[:, 3], grid_resolution=4
     )
     assert numbers.labels == ("x0", "x2")
     for wrong in ("petal", 3):
         with pytest.raises(ValueError, match="is not a column of X"):
-            DecisionSurfaceDisplay.from_estimator(number_net, X[:, :3], features=(0, wrong))
+            DecisionSurfaceDisplay.from_estimator(regressor, X[:, :3], features=(0, wrong))
 
 
-# All of them
+# All displays
 
 
-def test_what_is_not_a_fitted_network_is_refused():
+@pytest.mark.parametrize("display", [LayerSpectrumDisplay, LooPathDisplay])
+def test_rows_may_be_a_data_frame(display, ensemble):
+    targets = () if display is LayerSpectrumDisplay else (y,)
+    numbers = [
+        line.get_ydata()
+        for rows in (IRIS.data, X)
+        for line in display.from_estimator(ensemble, rows, *targets).lines_
+    ]
+    np.testing.assert_array_equal(*np.split(np.array(numbers), 2))
+
+
+def test_other_and_unfitted_estimators_are_refused():
     for estimator in (MinMaxScaler(), KARClassifier()):
         with pytest.raises(ValueError, match="is not a fitted estimator of karnet"):
             LayerSpectrumDisplay.from_estimator(estimator, X)
 
 
-def test_without_matplotlib_the_extra_is_named(averaged, monkeypatch):
+def test_without_matplotlib_the_error_names_the_extra(ensemble, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ImportError, match=r"needs matplotlib: pip install 'karnet\[plot\]'"):
-        MetricDisplay.from_estimator(averaged)
+        MetricDisplay.from_estimator(ensemble)
 
 
 # In a notebook
 
 
-@pytest.mark.parametrize("kind", ["plain", "averaged", "infinite"])
-def test_a_fitted_estimator_shows_its_layers(kind, averaged):
+@pytest.mark.parametrize("kind", ["plain", "ensemble", "infinite"])
+def test_a_fitted_estimator_shows_its_layers(kind, ensemble):
     nets = {
         "plain": KARClassifier((7, 5), random_state=0),
-        "averaged": clone(averaged),
+        "ensemble": clone(ensemble),
         "infinite": KARClassifier((np.inf,), activation="relu", hidden="random"),
     }
     net = nets[kind]
@@ -231,7 +242,7 @@ def test_a_fitted_estimator_shows_its_layers(kind, averaged):
     assert "<table title=" not in net._repr_html_()
     net.fit(X, y)
     table = layer_table(net)
-    n = len(net.estimators_) if kind == "averaged" else len(net.layers_)
+    n = len(net.estimators_) if kind == "ensemble" else len(net.layers_)
     assert len(table.rows) == n
     bundle = net._repr_mimebundle_()
     for html in (net._repr_html_(), bundle["text/html"]):
@@ -243,7 +254,7 @@ def test_a_fitted_estimator_shows_its_layers(kind, averaged):
         assert not hasattr(net, "_repr_html_")
 
 
-def test_a_table_of_layers_says_what_the_estimator_says():
+def test_the_layer_table_agrees_with_the_estimator():
     net = KARClassifier((7, 5), random_state=0).fit(X, y)
     rows = layer_table(net).rows
     assert [row[0] for row in rows] == ["1", "2", "output"]

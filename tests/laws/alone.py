@@ -1,6 +1,7 @@
-"""What works with the core dependencies alone: `python tests/laws/alone.py`, where nothing else is.
+"""Fit networks with the core dependencies only: `python tests/laws/alone.py`.
 
-nox runs it where the wheel was installed, tests run it where all else is hidden.
+nox runs it in an environment with only the wheel, and the tests run it with all other libraries
+hidden.
 """
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ def is_here(name: str) -> bool:
 
 
 def main() -> None:
-    """Import what is public, and learn with it."""
+    """Import the public modules, and fit every estimator."""
     here = [name for name in OPTIONAL if is_here(name)]
-    assert not here, f"This is to be run without {', '.join(here)}."
+    assert not here, f"Run this without {', '.join(here)}."
     karnet = importlib.import_module("karnet")
     assert files("karnet").joinpath("py.typed").is_file()
     for name in MODULES:

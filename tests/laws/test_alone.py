@@ -1,4 +1,4 @@
-"""The library without anything that is optional."""
+"""The library without optional dependencies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The benchmarks run, at their smallest."""
+"""The benchmarks run at their smallest sizes."""
 
 import os
 import subprocess
@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
-def ran(*arguments):
+def run(*arguments):
     command = [sys.executable, *arguments]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
@@ -18,13 +18,13 @@ def ran(*arguments):
 
 
 def test_speed_is_compared():
-    printed = ran("benchmarks/run.py", "--tiny", "--only", "iris", "lstsq-low-rank", "predict-tanh")
+    printed = run("benchmarks/run.py", "--tiny", "--only", "iris", "lstsq-low-rank", "predict-tanh")
     assert "RidgeClassifier" in printed
     assert "not installed" not in printed
 
 
 def test_scale_is_measured(tmp_path):
-    printed = ran("benchmarks/scale.py", "parquet", "--tiny", "--out", str(tmp_path))
+    printed = run("benchmarks/scale.py", "parquet", "--tiny", "--out", str(tmp_path))
     assert printed.count("parquet") >= 6
     assert "other network" not in printed
     assert (tmp_path / "scale.csv").read_text().count("\n") == 13
@@ -33,8 +33,8 @@ def test_scale_is_measured(tmp_path):
 def test_quality_is_compared(tmp_path):
     store = ("--store", str(tmp_path / "results.sqlite"))
     few = ("--sets", "iris", "diabetes", "--repeats", "1", "--folds", "1")
-    ran("-m", "benchmarks.quality", "run", "--only", "Ridge", "KARCV", *few, *store)
-    printed = ran("-m", "benchmarks.quality", "report", *store, "--out", str(tmp_path / "out"))
+    run("-m", "benchmarks.quality", "run", "--only", "Ridge", "KARCV", *few, *store)
+    printed = run("-m", "benchmarks.quality", "report", *store, "--out", str(tmp_path / "out"))
     assert "KARCV" in printed
     assert "best_score_" in printed
     summary = (tmp_path / "out" / "classification-summary.csv").read_text()
@@ -43,11 +43,11 @@ def test_quality_is_compared(tmp_path):
 
 @pytest.mark.parametrize("script", ["benchmarks/choosing.py"])
 def test_pictures_are_drawn(script, tmp_path):
-    assert "KARClassifierCV" in ran(script, "--out", str(tmp_path))
+    assert "KARClassifierCV" in run(script, "--out", str(tmp_path))
     assert (tmp_path / "moons.png").stat().st_size > 10_000
 
 
 @pytest.mark.skipif("KARNET_DATA" not in os.environ, reason="KARNET_DATA names no folder")
 def test_mixed_tables_are_compared():
-    printed = ran("benchmarks/mixed_tables.py", "--sets", "votes", "--only", "1")
+    printed = run("benchmarks/mixed_tables.py", "--sets", "votes", "--only", "1")
     assert "Each command under 20 s" in printed

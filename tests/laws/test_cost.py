@@ -1,4 +1,4 @@
-"""What learning costs, counted where the clock plays no part: passes, memory, right-hand sides."""
+"""Costs of a fit that do not depend on the clock: passes over rows, memory, right-hand sides."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def many_blocks(solver_sizes, block_sizes):
 
 
 def counting(name, counts):
-    """Return an activation that notes how many rows it is given."""
+    """Return an activation that records the number of rows of each call."""
     f = ACTIVATIONS[name]
 
     def forward(x):
@@ -41,7 +41,7 @@ def counting(name, counts):
 
 @pytest.mark.usefixtures("many_blocks")
 @pytest.mark.parametrize("name", ["logit", "tanh", "relu"])
-def test_a_random_network_is_learned_in_two_passes_and_a_sample(name, data):
+def test_a_random_network_is_fitted_in_two_passes_and_a_sample(name, data):
     counts = []
     net = KARClassifier(
         (H,),
@@ -56,7 +56,7 @@ def test_a_random_network_is_learned_in_two_passes_and_a_sample(name, data):
 
 
 @pytest.mark.usefixtures("many_blocks")
-def test_a_pulled_back_network_of_low_rank_is_learned_in_three_passes_and_a_sample(data):
+def test_a_pulled_back_network_of_low_rank_is_fitted_in_three_passes_and_a_sample(data):
     counts = []
     net = KARClassifier((H,), activation=counting("logit", counts), random_state=0).fit(*data)
     assert net.layers_[-1].rank < H // 2
@@ -75,7 +75,7 @@ def test_prediction_is_one_pass(data):
 
 @pytest.mark.usefixtures("many_blocks")
 @pytest.mark.parametrize("hidden", ["random", "pullback"])
-def test_memory_is_that_of_blocks_and_not_of_rows(hidden, data):
+def test_memory_depends_on_blocks_and_not_on_rows(hidden, data):
     X, y = (np.concatenate([part] * 5) for part in data)
     net = KARClassifier((H,), hidden=hidden, random_state=0).fit(*data)
     tracemalloc.start()
@@ -89,20 +89,19 @@ def test_memory_is_that_of_blocks_and_not_of_rows(hidden, data):
 @pytest.mark.usefixtures("many_blocks")
 @pytest.mark.parametrize("solver", ["cholesky", "qr"])
 @pytest.mark.parametrize("hidden", ["random", "pullback"])
-def test_of_q_classes_q_right_hand_sides_are_solved(solver, hidden, data, monkeypatch):
+def test_q_classes_need_q_right_hand_sides(solver, hidden, data, monkeypatch):
     widths = []
 
-    def noting(routine, position):
-        """Return a routine of LAPACK that notes how many right-hand sides it is given."""
-
-        def noted(*arguments, **options):
+    def counting_columns(function, position):
+        def counted(*arguments, **options):
             widths.append(arguments[position].shape[1])
-            return routine(*arguments, **options)
+            return function(*arguments, **options)
 
-        return noted
+        return counted
 
-    monkeypatch.setattr(lapack, "dpotrs", noting(lapack.dpotrs, 1))
-    monkeypatch.setattr(lapack, "dormqr", noting(lapack.dormqr, 4))
+    # LAPACK's routines that solve with a Cholesky factor and multiply by Q'.
+    for name, position in (("dpotrs", 1), ("dormqr", 4)):
+        monkeypatch.setattr(lapack, name, counting_columns(getattr(lapack, name), position))
     KARClassifier((H,), hidden=hidden, alpha=1e-3, solver=solver, random_state=0).fit(*data)
     assert set(widths) == {Q}
 

@@ -62,14 +62,15 @@ def test_lemma_2_primal_equals_dual_in_the_limit(seed):
     m, d = A.shape
     largest = np.linalg.norm(A, 2) ** 2
     solution = lstsq(A, B).coef
-    # Eigenvalues of A'A that are not 0 lie far above these ridges, rounding far below.
+    # Positive eigenvalues of A'A are far above these ridges, and rounding errors far below.
     positive = np.linalg.svd(A, compute_uv=False) ** 2
     assume(positive[positive > 1e-12 * largest].min() > 1e-3 * largest)
     for share in (1e-4, 1e-6, 1e-8):
         alpha = share * largest
         primal = np.linalg.solve(alpha * np.eye(d) + A.T @ A, A.T @ B)
         dual = A.T @ np.linalg.solve(alpha * np.eye(m) + A @ A.T, B)
-        # Where B is nearly orthogonal to A, rounding is large beside the solution, not beside B.
+        # If B is nearly orthogonal to A, rounding errors are small relative to B, but not to the
+        # solution.
         size = np.abs(solution).max() + np.linalg.norm(B) / np.sqrt(largest) + EPS
         np.testing.assert_allclose(primal, dual, atol=1e-5 * size)
         np.testing.assert_allclose(lstsq(A, B, alpha=alpha).coef, dual, atol=1e-5 * size)
@@ -132,7 +133,7 @@ def random_weights(rng, widths):
     return [rng.standard_normal((a + 1, b)) for a, b in pairwise(widths)]
 
 
-def learned(X, Y, drawn, f, **options):
+def fitted(X, Y, drawn, f, **options):
     plan = Plan((f,) * (len(drawn) + 1), **options)
     network, reports = learn(Rows(X, Y), plan, [Layer(W[1:], W[0], f) for W in drawn])
     return network, reports, [np.vstack([layer.w, layer.V]) for layer in network.layers]
@@ -155,13 +156,13 @@ def single_layer_formula(X, Y, f, phi):
     return (np.linalg.pinv(X) @ phi(Y),)
 
 
-def assert_learning_is(formula, n_layers, enough):
-    """Compare weights with the formula and with the naive network where well-conditioned."""
+def assert_fit_equals(formula, n_layers, enough):
+    """Compare weights with the formula and with the naive network if they are well-conditioned."""
     n_compared = 0
     for seed in range(100):
         f = ACTIVATIONS[NAMES[seed % len(NAMES)]]
         X, Y, drawn = random_network(seed, n_layers)
-        network, _, W = learned(X, Y, drawn, f)
+        network, _, W = fitted(X, Y, drawn, f)
         if not well_conditioned(network, X, drawn):
             continue
         n_compared += 1
@@ -173,16 +174,16 @@ def assert_learning_is(formula, n_layers, enough):
     assert n_compared >= enough
 
 
-def test_theorem_1_learning_is_the_written_out_formula():
-    assert_learning_is(single_layer_formula, 1, enough=100)
+def test_theorem_1_the_fit_equals_the_formula():
+    assert_fit_equals(single_layer_formula, 1, enough=100)
 
 
-def test_theorem_2_learning_is_the_written_out_formula():
-    assert_learning_is(two_layer_formula, 2, enough=60)
+def test_theorem_2_the_fit_equals_the_formula():
+    assert_fit_equals(two_layer_formula, 2, enough=60)
 
 
-def test_theorem_3_learning_is_the_written_out_formula():
-    assert_learning_is(three_layer_formula, 3, enough=40)
+def test_theorem_3_the_fit_equals_the_formula():
+    assert_fit_equals(three_layer_formula, 3, enough=40)
 
 
 @pytest.mark.parametrize("n_layers", [1, 2, 3, 5])
@@ -191,7 +192,7 @@ def test_theorem_3_holds_with_a_ridge_too(n_layers):
     for seed in range(40):
         f = ACTIVATIONS[NAMES[seed % len(NAMES)]]
         X, Y, drawn = random_network(seed, n_layers)
-        _, _, W = learned(X, Y, drawn, f, alpha=0.1)
+        _, _, W = fitted(X, Y, drawn, f, alpha=0.1)
         naive, _ = naive_network(
             X, Y, drawn, f, f.phi, solve=lambda A, B: ridge(A[:, 1:], B, 0.1, bias=True)
         )
@@ -218,8 +219,8 @@ def gelsd_residual(A, B, rank):
     """Return the residual of LAPACK's minimum-norm solution at this rank of A."""
     s = np.append(np.linalg.svd(A, compute_uv=False), 0.0)
     cut = np.sqrt(s[rank - 1] * max(s[rank], s[0] * EPS)) / s[0] if rank else 1.0
-    x, _, found, _ = lapack_lstsq(A, B, cond=cut, lapack_driver="gelsd")
-    assert found == rank or rank == 0
+    x, _, gelsd_rank, _ = lapack_lstsq(A, B, cond=cut, lapack_driver="gelsd")
+    assert gelsd_rank == rank or rank == 0
     return np.linalg.norm(A @ x - B)
 
 
@@ -233,13 +234,13 @@ def tables():
 
 @pytest.mark.parametrize("sizes", [(20,), (100,), (10, 5), (3, 3, 3, 3)])
 @pytest.mark.parametrize("name", ["logit", "tanh", "softplus"])
-def test_theorem_3_where_ill_conditioned_every_layer_fits_as_well_as_gelsd(sizes, name):
+def test_theorem_3_every_ill_conditioned_layer_fits_as_well_as_gelsd(sizes, name):
     f = ACTIVATIONS[name]
     for seed, (X, y) in product(range(3), tables()):
         q = len(np.unique(y))
         Y = np.eye(q)[y] * 0.8 + 0.1
         drawn = random_weights(np.random.default_rng(seed), [*sizes, q])
-        network, reports, weights = learned(X, Y, drawn, f)
+        network, reports, weights = fitted(X, Y, drawn, f)
         upper = [Layer(W[1:], W[0], f) for W in drawn]
         for k, (A, W, report) in enumerate(
             zip(matrices(network, X), weights, reports, strict=True)
@@ -250,13 +251,13 @@ def test_theorem_3_where_ill_conditioned_every_layer_fits_as_well_as_gelsd(sizes
             assert report.rank is not None
             assert report.residual is not None
             best = gelsd_residual(columns, B - B.mean(axis=0), report.rank - 1)
-            # Weights of 1e9 carry rounding of 1e-7 into the product A W, however it is evaluated.
+            # Weights of 1e9 cause rounding errors of 1e-7 in the product A W.
             rounding = EPS * np.linalg.norm(np.abs(A) @ np.abs(W))
             assert report.residual * np.linalg.norm(B) <= (1 + 1e-9) * best + rounding
 
 
 def distinct_rows(rng, m):
-    """Return rows that are not only distinct but apart, so that the matrix is of full rank."""
+    """Return rows that are distinct by a margin, so that the matrix has full rank."""
     return np.column_stack([rng.permutation(m) for _ in range(rng.integers(2, 5))]) / m
 
 
@@ -277,7 +278,7 @@ def test_theorem_4_as_many_random_units_as_samples_fit_any_target(seed, m, bias)
 
 @settings(max_examples=30, deadline=None)
 @given(seeds, st.integers(3, 25), st.integers(2, 4), st.sampled_from([2, 3, 4]))
-def test_theorem_5_so_do_several_layers_and_several_outputs(seed, m, q, n_hidden):
+def test_theorem_5_the_same_with_several_layers_and_outputs(seed, m, q, n_hidden):
     rng = np.random.default_rng(seed)
     X, Y = distinct_rows(rng, m), rng.standard_normal((m, q))
     narrow, wide = (

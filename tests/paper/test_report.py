@@ -122,10 +122,10 @@ def test_a_report_shows_what_is_missing_as_such(written):
     text = " ".join(Page(written.read_text(encoding="utf-8")).text)
     assert not re.search(r"\bnan\b", text, re.IGNORECASE)
     assert "out of memory" in text
-    assert "Of 6 trainings, 2 ended by the time limit of 20 s and 2 did not fit in memory" in text
-    assert "came to its own end (1 of the sets)" in text
+    assert "Of 6 trainings, 2 reached the time limit of 20 s and 2 did not fit in memory" in text
+    assert "ended before the time limit (1 of the sets)" in text
     assert "not run in full" in text
-    assert "makes this section" not in text
+    assert "for this section" not in text
 
 
 def test_what_a_user_writes_is_text_and_not_markup(written):
@@ -163,7 +163,7 @@ def test_a_report_without_results_says_what_to_run(studies, tmp_path):
     text = " ".join(content.text)
     assert [name for name in content.names if name in SECTIONS] == SECTIONS
     for experiment in ("uci", "depth", "choices"):
-        assert f"“karnet reproduce {experiment}” makes this section" in text
+        assert f"run “karnet reproduce {experiment}” for this section" in text
     assert "not run" in text
     assert not re.search(r"\bnan\b", text, re.IGNORECASE)
 
@@ -177,7 +177,7 @@ def test_a_report_is_made_of_what_the_folder_holds(studies, tmp_path, monkeypatc
     text = " ".join(Page(path.read_text(encoding="utf-8")).text)
     assert "KARnet, 3 sets, 1 trial, 6 fits" in text
     assert "“karnet reproduce uci”" not in text
-    assert "“karnet reproduce depth” makes this section" in text
+    assert "run “karnet reproduce depth” for this section" in text
 
 
 def test_an_output_bias_moves_the_step_by_one_in_two_layers_and_in_five(studies):

@@ -21,17 +21,15 @@ from karnet import KARClassifier
 from karnet.datasets import DATASETS, Loaded, load
 from karnet.paper.methods import EXPERIMENTS_OF_SETS, METHODS
 from karnet.paper.protocol import WIDTHS, Coding, choose_width, inputs, one_hot, ordinal, parts
-from karnet.paper.run import run_sets
 from karnet.paper.store import Fit, Store
 from karnet.paper.summary import (
     accuracy_differences,
-    mean_accuracy,
-    mean_cpu,
+    mean_over_sets,
     speed_ratios,
     summarise,
     tables,
 )
-from karnet.paper.uci import Settings, run, run_all, tasks
+from karnet.paper.uci import Settings, effort, planned_fits, run, run_all, run_sets
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 QUICK = Settings(("iris",), n_folds=2, time_limit=0.0)
@@ -171,23 +169,23 @@ def test_the_width_is_chosen_by_accuracy_and_of_equals_the_first():
         assert choose_width(lambda _: Same(), X, data.y, 0, Coding(), widths) == widths[0]
 
 
-def test_a_task_is_measured_the_same_way_twice():
-    first, names = tasks(QUICK, ["karnet"])[0], ["accuracy", "structure", "seed", "fold"]
-    one, two = run(first), run(first)
+def test_a_fit_is_measured_the_same_way_twice():
+    first, names = planned_fits(QUICK, ["karnet"])[0], ["accuracy", "structure", "seed", "fold"]
+    one, two = run(first, QUICK), run(first, QUICK)
     assert [getattr(one, name) for name in names] == [getattr(two, name) for name in names]
-    assert one.key == first.key
+    assert one.key == first
     assert one.accuracy > 0.8
     assert one.cpu > 0
     assert int(one.structure) in WIDTHS
 
 
-def test_tasks_cover_every_fold_of_every_trial_and_baselines_few():
+def test_planned_fits_cover_every_fold_of_every_trial_and_baselines_few():
     settings = Settings(("iris", "waveform", "wine"), n_trials=3, n_folds=5, slow_folds=2)
-    keys = [task.key for task in tasks(settings, ["karnet", "mlp"])]
+    keys = planned_fits(settings, ["karnet", "mlp"])
     assert len(keys) == len(set(keys)) == 3 * 5 + 3 + 3 * 5 + 2 + 1 + 2
-    efforts = [task.effort for task in tasks(settings, ["karnet"])]
+    efforts = [effort(each) for each in planned_fits(settings, ["karnet"])]
     assert efforts == sorted(efforts, reverse=True)
-    assert sum(1 for _ in run_all(tasks(QUICK, ["karnet, baseline's width"]), 2)) == 2
+    assert sum(1 for _ in run_all(planned_fits(QUICK, ["karnet, baseline's width"]), QUICK, 2)) == 2
 
 
 def test_every_method_has_its_experiment_and_differs_from_every_other():
@@ -205,13 +203,13 @@ def test_every_method_has_its_experiment_and_differs_from_every_other():
 
 @pytest.mark.parametrize("name", [*EXPERIMENTS_OF_SETS["choices"], "mlp, baseline's width"])
 def test_every_variation_learns_iris(name):
-    fit = run(tasks(QUICK, [name])[0])
+    fit = run(planned_fits(QUICK, [name])[0], QUICK)
     assert fit.accuracy > 0.85
     assert fit.note == ""
 
 
 def test_a_training_that_the_time_limit_ends_says_so():
-    fit = run(tasks(QUICK, ["levenberg-marquardt"])[0])
+    fit = run(planned_fits(QUICK, ["levenberg-marquardt"])[0], QUICK)
     assert fit.note == "time limit"
     assert fit.structure == "500"
     assert 0.0 <= fit.accuracy <= 1.0
@@ -228,7 +226,7 @@ def test_what_does_not_fit_into_memory_is_a_result_too(tmp_path, monkeypatch):
     assert isnan(pd.read_csv(tmp_path / "results.csv")["accuracy"][0])
     (summary,) = summarise([fit])
     assert summary.notes == {"out of memory": 1}
-    assert mean_accuracy([summary], fit.method).n_sets == 0
+    assert mean_over_sets([summary], fit.method, "accuracy").n_sets == 0
     assert "out of memory" in str(tables([fit], [fit.method])[0])
 
 
@@ -271,10 +269,11 @@ def test_a_summary_is_the_mean_of_fits_and_the_spread_of_trials():
     assert m.notes == {"time limit": 1}
     assert [each.number for each in (iris, wine, letter)] == [17, 24, 42]
     assert isnan(wine.spread)
-    mean = mean_accuracy([m, iris, wine, letter], "n")  # letter does not count, as in the paper
+    # The mean leaves out letter, as in the paper.
+    mean = mean_over_sets([m, iris, wine, letter], "n", "accuracy")
     assert (mean.value, mean.n_sets) == (pytest.approx(0.6), 2)
-    assert mean_cpu([m, iris, wine, letter], "n").value == pytest.approx(0.2)
-    assert isnan(mean_accuracy([], "n").value)
+    assert mean_over_sets([m, iris, wine, letter], "n", "cpu").value == pytest.approx(0.2)
+    assert isnan(mean_over_sets([], "n", "accuracy").value)
 
 
 def test_methods_are_compared_on_folds_that_both_were_trained_on():

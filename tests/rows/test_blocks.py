@@ -21,6 +21,7 @@ from karnet._estimator.targets import ClassTargets
 from karnet._rows.memory import in_order
 from karnet._rows.streamed import LocalPasses, regrouped
 from karnet.blocks import Blocks
+from karnet.tables import read_table
 
 M, D = 1500, 5
 NAMES = tuple(f"x{k}" for k in range(D))
@@ -501,6 +502,21 @@ def test_an_arrow_file_whose_words_lie_elsewhere_is_refused(tmp_path):
     path.write_bytes(path.read_bytes().replace(right.tobytes(), far.tobytes()))
     with pytest.raises(ValueError, match="cannot be read as Arrow"):
         KARClassifier((2,)).fit_blocks(Blocks.from_arrow(path, "b"))
+
+
+@pytest.mark.parametrize("kind", ["parquet", "arrow"])
+def test_words_that_are_not_utf_8_are_refused(kind, tmp_path):
+    data = pa.array([b"one", b"\xa9\xff", b"three"])
+    words = pa.StringArray.from_buffers(3, *data.buffers()[1:])
+    table, path = pa.table({"a": [1.0, 2.0, 3.0], "b": words}), tmp_path / f"rows.{kind}"
+    if kind == "parquet":
+        parquet.write_table(table, path)
+    else:
+        write_arrow(table, path)
+    for read in (read_table, lambda path: list(getattr(Blocks, f"from_{kind}")(path, "b"))):
+        with pytest.raises(ValueError, match=f"cannot be read as {kind.title()}") as error:
+            read(path)
+        assert type(error.value) is ValueError
 
 
 def test_names_that_are_no_text_are_refused(tmp_path):

@@ -32,8 +32,7 @@ from karnet.tables import (
     wilson,
     write_table,
 )
-from karnet.tables import _large as large
-from karnet.tables import _model as models
+from karnet.tables._sizes import SIZES, TableSizes
 
 CELLS = {"size": ["1.5", "", "-3"], "kind, or so": ["a", 'b "c"', "ä"], "day": ["x", "y\nz", ""]}
 
@@ -388,19 +387,14 @@ def test_infinite_numbers_are_refused_by_name(classifier):
 
 
 def test_a_table_without_anything_to_learn_from_is_refused():
-    for cells, message in (({}, "no column beside"), ({"a": ["", ""]}, "holds anything to learn")):
+    for cells, message in (({}, "no column other than"), ({"a": ["", ""]}, "are empty")):
         with pytest.raises(ValueError, match=message):
             fit_table(Table("t", pa.table({**cells, "y": ["1", "2"]})), "y")
 
 
-@pytest.fixture
-def few_widths(monkeypatch):
-    monkeypatch.setattr(models, "WIDTHS", (1, 5))
-
-
 def test_wide_tables_of_numbers_skip_the_vectoriser_and_others_are_refused(few_widths, monkeypatch):
-    assert models.WIDE == 10_000
-    monkeypatch.setattr(models, "WIDE", 20)
+    assert TableSizes().max_vectorized_columns == 10_000
+    monkeypatch.setattr(SIZES, "max_vectorized_columns", 20)
     X, y = np.random.RandomState(0).standard_normal((12, 21)), np.arange(12) % 2
     cells = {f"x{k}": X[:, k] for k in range(21)} | {"x9": [*map(str, X[:-1, 9]), ""]}
     model = fit_table(Table("t", pa.table({**cells, "y": y})), "y", paper=True).model
@@ -419,6 +413,12 @@ def test_columns_of_text_and_of_numbers_give_the_same_numbers():
     mixed = Table("t", text.columns.set_column(1, "x1", pa.array(X[:, 1])))
     for table in (typed, text, mixed):
         np.testing.assert_array_equal(table.numbers(["x2", "x0", "x1"]), X[:, [2, 0, 1]])
+
+
+def test_the_widths_tried_are_the_paper_s():
+    from karnet.paper.protocol import WIDTHS
+
+    assert TableSizes().paper_widths == WIDTHS
 
 
 def test_the_paper_s_network_has_a_width_chosen_by_folds_and_inputs_in_0_1(few_widths):
@@ -465,7 +465,7 @@ def test_any_model_of_named_columns_takes_tables_and_others_say_why_not():
 
 
 def test_numbers_have_no_probabilities(regressor):
-    with pytest.raises(ValueError, match="have no probabilities"):
+    with pytest.raises(ValueError, match="have no class probabilities"):
         predict_table(regressor.model, table_of(), proba=True)
 
 
@@ -512,6 +512,14 @@ def test_scores_are_those_of_scikit_learn_and_lie_in_their_intervals():
         assert each.low < each.value < each.high
 
 
+def test_wilson_s_interval_is_that_of_the_formula():
+    for k in (0, 3, 50):
+        p, n, z = k / 50, 50, 1.959963984540054
+        half = z * np.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
+        ends = [(p + z * z / (2 * n) + side * half) / (1 + z * z / n) for side in (-1, 1)]
+        np.testing.assert_allclose(wilson(p, n), ends, atol=1e-12)
+
+
 def test_wilson_s_interval_holds_the_probability_as_often_as_it_says():
     rng = np.random.RandomState(0)
     shares = rng.binomial(50, 0.9, 2000) / 50
@@ -530,12 +538,6 @@ def test_classes_count_as_equal_whether_written_as_text_or_as_numbers():
 
 
 # More rows than fit in memory
-
-
-@pytest.fixture
-def small_sample(monkeypatch):
-    monkeypatch.setattr(large, "SAMPLE", 150)
-    monkeypatch.setattr(large, "UNITS", 20)
 
 
 @pytest.mark.parametrize("numbers", [False, True], ids=["classes", "numbers"])
@@ -563,21 +565,19 @@ def test_only_parquet_of_more_rows_than_fit_is_large(tmp_path, monkeypatch):
     assert not is_large(tmp_path / "t.parquet", 100)
     assert not is_large(tmp_path / "t.parquet")
     assert not is_large(tmp_path / "t.csv", 0)
-    monkeypatch.setattr(large, "memory", lambda: 1000.0)
+    monkeypatch.setattr(SIZES, "memory_share", 1e-12)
     assert is_large(tmp_path / "t.parquet")
 
 
 def test_a_large_file_without_the_target_or_anything_else_is_refused(tmp_path):
     parquet.write_table(pa.table({"a": [1.5, 2.5]}), tmp_path / "t.parquet")
-    for name, message in (("b", "has no column 'b'"), ("a", "no column beside the target")):
+    for name, message in (("b", "has no column 'b'"), ("a", "no column other than the target")):
         with pytest.raises(ValueError, match=message):
             fit_large(tmp_path / "t.parquet", name)
 
 
 def test_text_beyond_memory_is_refused(tmp_path, monkeypatch):
-    from karnet.tables._text import TEXT_SIZES
-
-    monkeypatch.setattr(TEXT_SIZES, "memory_share", 1e-12)
+    monkeypatch.setattr(SIZES, "text_share", 1e-12)
     with pytest.raises(ValueError, match="save it as Parquet"):
         read_table(written(tmp_path / "t.csv", "a,b\n1,2\n"))
 

@@ -1,1 +1,1 @@
-"""What can be believed, measured: numbers, bad input, faults and load."""
+"""Short forms of the programs in `trust`."""

@@ -1,4 +1,4 @@
-"""The short form of `make fuzz`: few cases of each target, the same each time, and all attacks."""
+"""The short form of `make fuzz`: a few fixed cases of each target, and all attacks."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ from trust.fuzz_attacks import ATTACKS, TABLE_ATTACKS, attacked
 from trust.fuzz_case import BrokenError, Case, OwnError, TheirError, judge, kept_in
 from trust.fuzz_worker import TARGETS
 
-# How many cases of each target, by what they take.
+# Numbers of cases, by the time that they take.
 CASES = {"arrays": 150, "parameters": 80, "model files": 60, "tables": 120, "ONNX": 15}
+# Number of cases of all other targets.
 FEW = 8
 
 
 @pytest.mark.parametrize("target", TARGETS)
-def test_every_case_ends_in_a_result_or_a_sentence(target, tmp_path):
+def test_every_case_ends_in_a_result_or_is_refused(target, tmp_path):
     files = tmp_path / "files"
     files.mkdir()
 
@@ -69,7 +70,7 @@ def raising(error):
     return run
 
 
-def test_results_and_sentences_are_good():
+def test_results_and_refusals_are_accepted():
     X, y = np.ones((4, 2)), [0, 1, 0, 1]
     assert ended(lambda: KARClassifier((2,), random_state=0).fit(X, y)) == "result"
     assert ended(lambda: KARClassifier((2,)).fit(X, None)) == "refused"
@@ -81,7 +82,7 @@ def test_results_and_sentences_are_good():
 @pytest.mark.parametrize(
     "run",
     [
-        raising(ValueError("said by no line of ours")),
+        raising(ValueError("raised by no line of karnet")),
         raising(BrokenError("not finite")),
         lambda: {}["key"],
         lambda: [][1],
@@ -93,11 +94,11 @@ def test_results_and_sentences_are_good():
     ],
     ids=range(9),
 )
-def test_everything_else_is_broken(run):
+def test_all_other_endings_are_failures(run):
     assert ended(run) == "broken"
 
 
-def test_what_goes_on_is_a_hang():
+def test_a_case_that_does_not_end_is_a_hang():
     def forever():
         while True:
             pass
@@ -105,7 +106,7 @@ def test_what_goes_on_is_a_hang():
     assert ended(forever, seconds=0.05) == "hang"
 
 
-def test_files_and_code_that_were_not_asked_for_are_seen(tmp_path):
+def test_unexpected_files_and_code_are_noticed(tmp_path):
     here, there = tmp_path / "here", tmp_path / "there"
     here.mkdir()
     there.mkdir()

@@ -1,4 +1,4 @@
-"""Laws of the estimators over inputs that nobody chose."""
+"""Properties of the estimators over random inputs."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from karnet import KARClassifier, KARClassifierCV, KARRegressor, KARRegressorCV,
 from karnet.activations import ACTIVATIONS
 from karnet.blocks import Blocks
 
-# How many times as many examples are drawn, by chance then: the long form of `make fuzz`.
+# Factor of the number of examples, which are then random: set by `make fuzz`.
 TIMES = int(os.environ.get("KARNET_PROPERTIES", "0"))
 
 
 def some(n_examples):
-    """Return settings for a few examples, the same each time, or for many by chance."""
+    """Return settings for a few fixed examples or for many random ones."""
     return settings(
         max_examples=n_examples * max(TIMES, 1),
         derandomize=not TIMES,
@@ -33,13 +33,13 @@ def some(n_examples):
 
 INVERTIBLE = [name for name, f in ACTIVATIONS.items() if f.invertible]
 RIDGES = [0.0, 1e-8, 1e-3, 1.0, 1e3]
-# What may be said of numbers so large, or small, that what is learned from them overflows.
+# Messages about numbers so large or small that the fit overflows.
 TOO_LARGE = re.compile("overflows|too large to be (squared|summed)")
 
 
 @st.composite
 def networks(draw, kind=None, hidden=("pullback", "random", "metric", "infinite"), ridges=RIDGES):
-    """Draw an estimator of any depth, activation and ridge."""
+    """Draw an estimator with any depth, activation and ridge."""
     kind = kind or draw(st.sampled_from([KARClassifier, KARRegressor]))
     how = draw(st.sampled_from(hidden))
     sizes = tuple(draw(st.lists(st.integers(1, 8), min_size=how == "metric", max_size=3)))
@@ -81,7 +81,7 @@ def rows(draw, min_rows=1, max_rows=15):
 
 
 def targets(net, m, rng, q=3):
-    """Return targets of m rows: at least two classes, or numbers of any unit."""
+    """Return targets of m rows: at least two classes, or numbers of any magnitude."""
     if isinstance(net, KARClassifier | KARClassifierCV):
         y = rng.integers(0, q, m)
         y[:2] = np.arange(2)[:m]
@@ -89,8 +89,8 @@ def targets(net, m, rng, q=3):
     return rng.standard_normal(m) * 10.0 ** rng.uniform(-100, 100)
 
 
-def answers(net, X):
-    """Return all numbers that an estimator answers with."""
+def predictions(net, X):
+    """Return all floating-point predictions of an estimator."""
     methods = ("predict", "decision_function", "predict_proba", "predict_interval")
     found = [np.asarray(getattr(net, name)(X)) for name in methods if hasattr(net, name)]
     return [each for each in found if each.dtype.kind == "f"]
@@ -101,7 +101,7 @@ def answers(net, X):
 
 @some(150)
 @given(net=networks(), data=st.data(), seed=st.integers(0, 2**32 - 1))
-def test_finite_inputs_give_finite_answers(net, data, seed):
+def test_finite_inputs_give_finite_predictions(net, data, seed):
     X = data.draw(rows(min_rows=2 if isinstance(net, KARClassifier) else 1))
     y = targets(net, len(X), np.random.default_rng(seed))
     try:
@@ -112,32 +112,32 @@ def test_finite_inputs_give_finite_answers(net, data, seed):
         sizes = np.abs(np.append(X[X != 0].astype(float), y[y != 0]))
         assert sizes.max() > 1e70 or sizes.min() < 1e-70
         return
-    for each in answers(net, X) + answers(net, X[::-1][:1]):
+    for each in predictions(net, X) + predictions(net, X[::-1][:1]):
         assert np.isfinite(each).all()
 
 
 @pytest.mark.parametrize("kind", [KARClassifierCV, KARRegressorCV])
 @some(6)
 @given(data=st.data(), seed=st.integers(0, 2**32 - 1))
-def test_finite_inputs_give_finite_answers_of_averages(kind, data, seed):
+def test_finite_inputs_give_finite_predictions_of_cv_estimators(kind, data, seed):
     net, rng = kind(n_estimators=1, random_state=0), np.random.default_rng(seed)
     X = data.draw(rows(min_rows=3))
     weight = data.draw(st.sampled_from([None, 10.0 ** rng.uniform(-200, 19, len(X))]))
     net.fit(X, targets(net, len(X), rng), weight)
-    for each in answers(net, X) + answers(net, X * 2):
+    for each in predictions(net, X) + predictions(net, X * 2):
         assert np.isfinite(each).all()
 
 
 @some(60)
 @given(net=networks(), data=st.data(), seed=st.integers(0, 2**32 - 1))
-def test_answers_to_rows_far_from_all_others_are_finite(net, data, seed):
+def test_predictions_for_rows_far_from_all_others_are_finite(net, data, seed):
     rng = np.random.default_rng(seed)
     X = rng.uniform(0.0, 1.0, (9, 2))
     net.fit(X, targets(net, 9, rng))
     far = rng.standard_normal((5, 2)) * 10.0 ** rng.uniform(-308, 307, (5, 2))
     far[0] = [np.finfo(float).max, -np.finfo(float).max]
     narrow = far.clip(-3e38, 3e38).astype(np.float32)
-    for each in answers(net, far) + answers(net, narrow):
+    for each in predictions(net, far) + predictions(net, narrow):
         assert np.isfinite(each).all()
 
 
@@ -160,7 +160,7 @@ LABELS = [
     q=st.integers(2, 3),
     seed=st.integers(0, 2**32 - 1),
 )
-def test_renaming_labels_in_order_commutes_with_learning(net, names, q, seed):
+def test_renaming_labels_in_order_commutes_with_fitting(net, names, q, seed):
     rng = np.random.default_rng(seed)
     X, new = rng.uniform(0.0, 1.0, (12, 2)), rng.uniform(0.0, 1.0, (6, 2))
     codes = targets(net, 12, rng, q)
@@ -173,7 +173,7 @@ def test_renaming_labels_in_order_commutes_with_learning(net, names, q, seed):
 
 @some(3)
 @given(names=st.sampled_from(LABELS), seed=st.integers(0, 2**32 - 1))
-def test_renaming_labels_in_order_commutes_with_averages(names, seed):
+def test_renaming_labels_in_order_commutes_with_cv_estimators(names, seed):
     rng = np.random.default_rng(seed)
     X, net = rng.uniform(0.0, 1.0, (12, 2)), KARClassifierCV(n_estimators=1, random_state=0)
     codes = np.arange(12) % 3
@@ -194,7 +194,7 @@ def assert_same_weights(net, whole, digits=1e-8):
 
 
 def ridged(hidden=("random",)):
-    """Return random layers with a ridge: their weights depend on the rows alone."""
+    """Draw random layers with a ridge, whose weights depend only on the rows."""
     return networks(hidden=hidden, ridges=[1e-3, 1.0])
 
 
@@ -243,8 +243,8 @@ def test_merged_parts_give_the_weights_of_all_rows_and_forgetting_takes_them_bac
         if "cannot be removed" not in str(refusal):
             raise
         return
-    # Digits are kept of weights times outputs of units, which logit_clipped takes up to 36; a bias
-    # makes up for errors of those.
+    # The accuracy is that of weights times outputs of units, which are up to 36 for logit_clipped;
+    # the bias compensates for their errors.
     assert_same_weights(merged, clone(net).fit(X[first], y[first]), digits=1e-6)
 
 
@@ -254,7 +254,7 @@ def test_merged_parts_give_the_weights_of_all_rows_and_forgetting_takes_them_bac
     data=st.data(),
     seed=st.integers(0, 2**32 - 1),
 )
-def test_weights_are_repeats(net, data, seed):
+def test_integer_weights_equal_repeated_rows(net, data, seed):
     rng, m = np.random.default_rng(seed), 10
     X, new = rng.uniform(-1.0, 1.0, (m, 2)), rng.uniform(-1.0, 1.0, (5, 2))
     y = np.arange(m) % 3 if isinstance(net, KARClassifier) else rng.standard_normal(m)
@@ -262,7 +262,7 @@ def test_weights_are_repeats(net, data, seed):
     assume(len(np.unique(y[counts > 0])) > 1)
     weighted = clone(net).fit(X, y, sample_weight=counts)
     repeated = clone(net).fit(np.repeat(X, counts, axis=0), np.repeat(y, counts))
-    for ours, theirs in zip(answers(weighted, new), answers(repeated, new), strict=True):
+    for ours, theirs in zip(predictions(weighted, new), predictions(repeated, new), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-7, atol=1e-7)
 
 
@@ -271,22 +271,22 @@ def test_weights_are_repeats(net, data, seed):
 
 @some(20)
 @given(net=networks(), seed=st.integers(0, 2**32 - 1))
-def test_what_is_saved_comes_back_bit_for_bit(net, seed, tmp_path_factory):
+def test_a_loaded_model_predicts_the_same_bit_for_bit(net, seed, tmp_path_factory):
     rng = np.random.default_rng(seed)
     X = rng.uniform(0.0, 1.0, (9, 2))
     y = targets(net, 9, rng)
     net.fit(X, y if isinstance(net, KARClassifier) else y / np.abs(y).max())
     path = tmp_path_factory.getbasetemp() / "property.karnet"
     save(net, path)
-    for ours, theirs in zip(answers(load(path), X), answers(net, X), strict=True):
+    for ours, theirs in zip(predictions(load(path), X), predictions(net, X), strict=True):
         np.testing.assert_array_equal(ours, theirs)
 
 
 @some(25)
 @given(net=networks(ridges=[1e-3, 1.0]), seed=st.integers(0, 2**32 - 1))
-def test_onnx_answers_as_the_network_does(net, seed):
+def test_the_onnx_model_predicts_the_same_as_the_network(net, seed):
     onnxruntime = pytest.importorskip("onnxruntime")
-    from karnet.export._convert import to_onnx
+    from karnet.export import to_onnx
 
     rng = np.random.default_rng(seed)
     X = rng.uniform(0.1, 0.9, (9, 2))
@@ -297,7 +297,7 @@ def test_onnx_answers_as_the_network_does(net, seed):
     session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
     found = session.run(None, {"X": X})[-1].reshape(9, -1)
     wanted = net.predict_proba(X) if isinstance(net, KARClassifier) else net.predict(X)[:, None]
-    # Other products round otherwise, and large weights enlarge that.
+    # Products are rounded differently, and large weights amplify the difference.
     weights = [net.dual_coef_] if hasattr(net, "dual_coef_") else net.coefs_
     size = max(np.abs(W).max() for W in weights)
     np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=max(1e-6, 1e-10 * size))

@@ -1,4 +1,4 @@
-"""Load, at its smallest: what `make soak` measures for minutes."""
+"""The short form of `make soak`."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ proc = pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs L
 
 
 @proc
-def test_eight_threads_answer_as_one_does(tmp_path):
+def test_eight_threads_predict_the_same_as_one(tmp_path):
     pytest.importorskip("skops")
     for name, net in models().items():
         save(net, tmp_path / f"{name}.karnet")
-    done = predict_for(0.5, 8, tmp_path, heights=(1, 50, 2000))
+    done = predict_for(0.5, 8, tmp_path, row_counts=(1, 50, 2000))
     assert done["calls"] > 8
     assert done["wrong"] == 0
 
@@ -32,15 +32,15 @@ def test_eight_threads_answer_as_one_does(tmp_path):
 @proc
 def test_fits_leave_nothing_behind():
     left = fit_many(140)["more"]
-    assert left["threads"] == left["files"] == 0
-    # Less than one object for each fit: caches of the libraries, which fill once.
+    assert left["threads"] == left["open files"] == 0
+    # Fewer than one object per fit: caches of the libraries are filled once.
     assert left["objects"] < 140
 
 
 WORKING = """
 import os, sys
 from pathlib import Path
-from trust.load import small_fits, models, answer, table_of_rows
+from trust.load import small_fits, models, predictions, table_of_rows
 
 def seconds_of_others():
     tasks = [t for t in Path("/proc/self/task").iterdir() if t.name != str(os.getpid())]
@@ -53,15 +53,15 @@ for _ in range(40):
     for fit in fits:
         fit()
     for net in nets:
-        answer(net, X)
+        predictions(net, X)
 print(before[0], seconds_of_others()[1] - before[1])
 """
 
 
 @proc
 def test_small_work_wakes_no_other_thread():
-    # A second thread of BLAS gains nothing for these, and takes a hundred times as long as all the
-    # work where cores are busy.
+    # A second thread of BLAS gains nothing here, and takes a hundred times longer than the work
+    # itself where cores are busy.
     command = [sys.executable, "-c", WORKING]
     settings = threads(2) | {"PYTHONPATH": f"{ROOT / 'src'}:{ROOT}", "PATH": ""}
     done = subprocess.run(command, env=settings, capture_output=True, text=True, cwd=ROOT)
@@ -81,8 +81,8 @@ def test_workers_of_joblib_share_the_cores(backend):
         assert set(joblib.Parallel()(joblib.delayed(allowed)(k) for k in range(8))) == {1}
 
 
-def test_a_page_says_what_was_measured_when_and_where(tmp_path):
+def test_a_page_has_the_command_the_counts_and_the_machine(tmp_path):
     page = write_page("load", "Load", "make soak", "3 fits", [table(["a"], [[1]])], tmp_path)
     text = page.read_text()
-    for said in ("# Load", "`make soak`", "3 fits", "cores", "numpy", "| 1 |"):
-        assert said in text
+    for part in ("# Load", "`make soak`", "3 fits", "cores", "numpy", "| 1 |"):
+        assert part in text

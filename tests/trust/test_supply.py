@@ -1,4 +1,4 @@
-"""What karnet depends on, and that it asks nobody: every test runs without a network."""
+"""Oldest versions of dependencies, and no network access: every test runs offline."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ASKING = {"ftplib", "http", "httpx", "requests", "socket", "ssl", "urllib", "url
 
 @pytest.mark.asks_network
 @pytest.mark.parametrize("host", ["192.0.2.1", "2001:db8::1"])
-def test_other_hosts_are_refused(host):
+def test_connections_to_other_hosts_are_refused(host):
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family) as line, pytest.raises(NetworkForbiddenError):
         line.connect((host, 80))
@@ -33,7 +33,7 @@ def test_names_of_other_hosts_are_not_looked_up():
     assert ASKED[-1].endswith("example.org")
 
 
-def test_this_machine_may_be_asked():
+def test_connections_to_this_machine_are_allowed():
     with socket.create_server(("127.0.0.1", 0)) as server:
         socket.create_connection(server.getsockname()).close()
 
@@ -46,7 +46,7 @@ def imports(file):
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
-def test_only_data_sets_know_how_to_ask():
+def test_only_the_package_of_data_sets_uses_the_network():
     asking = {
         file.relative_to(SOURCES).parts[0]
         for file in SOURCES.rglob("*.py")
@@ -57,10 +57,10 @@ def test_only_data_sets_know_how_to_ask():
 
 
 def least_versions():
-    """Return the least version of every package that any extra under test allows."""
+    """Return the oldest version of every package that a tested extra allows."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
-    # torch is tested as the one build that is for processors alone.
+    # torch is tested with its CPU build only.
     tested = ("blocks", "dask", "files", "onnx", "paper", "plot", "table", "test")
     wanted = [*project["dependencies"], *(need for extra in tested for need in extras[extra])]
     for requirement in map(Requirement, wanted):
@@ -69,7 +69,7 @@ def least_versions():
                 yield requirement.name, Version(of.version)
 
 
-def test_the_oldest_versions_that_are_tested_are_the_least_that_are_allowed():
+def test_the_oldest_tested_versions_are_the_oldest_allowed_ones():
     lines = (ROOT / "tests" / "oldest.txt").read_text().splitlines()
     pins = dict(line.split("==") for line in lines if not line.startswith("#"))
     for name, least in least_versions():

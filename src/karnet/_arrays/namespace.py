@@ -1,7 +1,7 @@
 """Functions of NumPy arrays and of arrays of other libraries, under one name each.
 
-Most rooms compute with whatever arrays they are given, and find here the functions whose names or
-forms differ between libraries.
+Other rooms compute with arrays of any library, and find here the functions that differ between
+libraries.
 """
 
 from __future__ import annotations

@@ -76,10 +76,6 @@ def without_rows(p: Problem, part: Triangle, controls: Array) -> Triangle:
         The triangle of the rows to remove.
     controls : array of shape (n, k)
         X of the last k right-hand sides, which are ``B = A X``.
-
-    Returns
-    -------
-    Triangle
     """
     # A ridge needs no cut-off; but where R has no digits, S would have none either.
     whole, n, cut = p.triangle, p.n, EPS * max(p.n_columns, BLURRED_ULPS) if p.alpha else p.rcond

@@ -91,10 +91,6 @@ class Cholesky:
             The matrix, of which only the upper triangle is read. Fortran order saves a copy.
         ridge : float or array of shape (n,)
             Added to the diagonal; for a matrix on a device, a float.
-
-        Returns
-        -------
-        Cholesky or None
         """
         if not arrays.is_host(K):
             solve, reciprocal_condition = algebra.cholesky(algebra.add_to_diagonal(K, float(ridge)))

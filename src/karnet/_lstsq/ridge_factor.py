@@ -84,10 +84,6 @@ def left_out_errors(
         The weights of the rows.
     floor : float
         Least share of a row that is not rounding: a smaller share is raised to it.
-
-    Returns
-    -------
-    array of shape (m, q)
     """
     xp = arrays.namespace(remaining)
     if weight is not None:

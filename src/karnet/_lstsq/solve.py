@@ -144,10 +144,6 @@ def solve(
         data are read once more after the solution is known to many digits.
     fast_products : bool
         Whether Gram products are so fast that no sample is examined before.
-
-    Returns
-    -------
-    Solution
     """
     solver = check_solver(solver)
     rcond = check_rcond(rcond)

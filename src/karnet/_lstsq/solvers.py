@@ -36,7 +36,7 @@ WELL_CONDITIONED = 1e-5
 # Ratio of mean_A W to the coefficients W above which the bias needs a refined W.
 FAR_MEAN = 8.0
 # Change of the squared error by the last refinement, relative, above which the fit is read again.
-NOTICEABLE = 1e-9
+NOTICEABLE_CHANGE = 1e-9
 
 NO_SUM = Sum(np.zeros(0))
 
@@ -101,7 +101,7 @@ def _from_refined_gram(p: Problem, gram: Gram) -> Solution | None:
         D = equations.solve(sums.first.value - p.alpha * W)
         if p.observe:
             tally, squares = np.split(arrays.to_numpy(sums.second.value), [-1])
-            same = p.n * _size(D, scale) ** 2 <= NOTICEABLE * squares[0]
+            same = p.n * _size(D, scale) ** 2 <= NOTICEABLE_CHANGE * squares[0]
             observed = tally if same else None
         return D
 

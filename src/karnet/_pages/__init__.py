@@ -1,1 +1,1 @@
-"""Pieces of HTML reports."""
+"""HTML reports: the page, its tables and figures, and the machine that made them."""

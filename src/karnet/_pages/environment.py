@@ -1,4 +1,4 @@
-"""The machine and the packages that a report was made with."""
+"""The machine and the versions of the packages that a report was made with."""
 
 from __future__ import annotations
 
@@ -9,11 +9,9 @@ from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-__all__ = ["about", "written"]
-
 
 def about(packages: Sequence[str]) -> list[str]:
-    """Return sentences on the processor, the system, Python and those packages that are here."""
+    """Describe the processor, the system, Python and the installed ones of some packages."""
     return [
         f"CPU: {_cpu_model()}, {os.cpu_count()} cores",
         f"System: {platform.system()} {platform.release()}, {platform.machine()}",
@@ -23,7 +21,7 @@ def about(packages: Sequence[str]) -> list[str]:
 
 
 def written() -> str:
-    """Return when this is."""
+    """Return a line with the current date and time."""
     return datetime.now(UTC).strftime("Written on %Y-%m-%d at %H:%M UTC")
 
 

@@ -1,4 +1,4 @@
-"""Pieces of an HTML page; whatever text they are given is escaped."""
+"""The elements of an HTML page; all text is escaped."""
 
 from __future__ import annotations
 
@@ -10,29 +10,16 @@ from string import Template
 
 from .._util.text_table import TextTable
 
-__all__ = [
-    "bullets",
-    "command",
-    "contents",
-    "figure",
-    "figures",
-    "heading",
-    "note",
-    "page",
-    "paragraph",
-    "section",
-    "table",
-    "verdicts",
-]
-
-# A cell that is a number, with a unit or a mark, and goes to the right.
+# The text of a cell that is aligned right: a number, with or without a unit or an asterisk.
 NUMBER = re.compile(r"[-+]?\d+(\.\d+)?(e[-+]\d+)?( %| s| ms)?\*?|-|")
-# Cells longer than this may break into lines; tables of more rows are folded.
-LONG, MANY = 40, 14
+# The largest number of characters of a cell without line breaks.
+MAX_CELL_LENGTH = 40
+# The largest number of rows of a table that is not folded.
+MAX_UNFOLDED_ROWS = 14
 
 
 def page(title: str, body: str) -> str:
-    """Return the whole page."""
+    """Return the complete page."""
     text = resources.files("karnet._pages").joinpath("page.html").read_text(encoding="utf-8")
     return Template(text).substitute(title=escape(title), body=body)
 
@@ -43,13 +30,13 @@ def heading(text: str) -> str:
 
 
 def contents(titles: Mapping[str, str]) -> str:
-    """Return links to sections."""
+    """Return links to the sections."""
     links = (f'<a href="#{name}">{escape(title)}</a>' for name, title in titles.items())
     return "<nav>\n" + "\n".join(links) + "\n</nav>"
 
 
 def section(name: str, title: str, *parts: str) -> str:
-    """Return a section with a heading that can be linked to; parts are HTML."""
+    """Return a section, a target of links, with a heading and elements of HTML."""
     return "\n".join([f'<section id="{name}">', f"<h2>{escape(title)}</h2>", *parts, "</section>"])
 
 
@@ -59,24 +46,24 @@ def paragraph(text: str) -> str:
 
 
 def note(text: str) -> str:
-    """Return a paragraph in quieter type."""
+    """Return a paragraph in smaller, grey type."""
     return f'<p class="note">{escape(text)}</p>'
 
 
 def bullets(items: Iterable[str]) -> str:
-    """Return a list."""
+    """Return a bulleted list."""
     return "<ul>\n" + "\n".join(f"<li>{escape(item)}</li>" for item in items) + "\n</ul>"
 
 
 def command(text: str) -> str:
-    """Return a paragraph in the type of a terminal."""
+    """Return a paragraph in monospaced type."""
     return f"<p><code>{escape(text)}</code></p>"
 
 
 def table(content: TextTable) -> str:
-    """Return a table in a box that scrolls by itself, and its note below; folded if it is long.
+    """Return a table that scrolls horizontally, followed by its note; a long table is folded.
 
-    Columns of numbers are set to the right; a row without a first cell sums up those above.
+    Columns of numbers are aligned right. A row whose first cell is empty is a total.
     """
     numeric = [
         all(NUMBER.fullmatch(row[k]) for row in content.rows) for k in range(len(content.header))
@@ -89,13 +76,13 @@ def table(content: TextTable) -> str:
         rows.append(f"<tr{mark}>{cells}</tr>")
     kind = "named" if content.header[:2] == ("", "data set") else "plain"
     text = _box(content.title, kind, head, rows) + (note(content.note) if content.note else "")
-    if len(rows) <= MANY:
+    if len(rows) <= MAX_UNFOLDED_ROWS:
         return text
     return f"<details><summary>{escape(content.title)}</summary>\n{text}\n</details>"
 
 
 def verdicts(title: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table whose last column is a verdict; where it is narrow, a row is a paragraph."""
+    """Return a table whose last column is a verdict; on a narrow screen, rows are paragraphs."""
     lines = []
     for row in rows:
         kind = {"met": "met", "not met": "unmet"}.get(row[-1], "open")
@@ -109,7 +96,7 @@ def verdicts(title: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -
 
 
 def _cell(tag: str, text: str, number: bool) -> str:
-    kind = ' class="number"' if number else ' class="wide"' if len(text) > LONG else ""
+    kind = ' class="number"' if number else ' class="wide"' if len(text) > MAX_CELL_LENGTH else ""
     return f"<{tag}{kind}>{escape(text)}</{tag}>"
 
 
@@ -128,9 +115,9 @@ def _box(title: str, kind: str, head: str, rows: Iterable[str]) -> str:
 
 
 def figure(svg: str, title: str, caption: str) -> str:
-    """Return a figure: the drawing, what it is called, and what is to be seen."""
-    # Inside HTML the namespaces are known, and the size is the style sheet's.
-    head, _, rest = svg.partition(">")
+    """Return a figure: the drawing, its title and its caption."""
+    # An element of HTML needs no namespaces, and the style sheet sets its size.
+    head, _, rest = svg[svg.index("<svg") :].partition(">")
     box = re.search(r'viewBox="[^"]*"', head)
     drawing = f'<svg {box[0] if box else ""} role="img" aria-label="{escape(title)}">{rest}'
     return (
@@ -140,5 +127,5 @@ def figure(svg: str, title: str, caption: str) -> str:
 
 
 def figures(*parts: str) -> str:
-    """Return figures side by side where there is room."""
+    """Return figures, side by side on a wide screen."""
     return "\n".join(['<div class="figures">', *parts, "</div>"])

@@ -1,4 +1,4 @@
-"""The style of drawings: colours, sizes, and how one becomes part of a page."""
+"""The style of figures, and their conversion to SVG."""
 
 from __future__ import annotations
 
@@ -10,47 +10,29 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 
-__all__ = [
-    "COLOURS",
-    "INK",
-    "LINE",
-    "MARKERS",
-    "SHADES",
-    "STYLED",
-    "WIDTH",
-    "rules",
-    "svg",
-]
-
-# Nearly black; in a page it becomes the colour of the text around the figure.
+# Nearly black; on a page it is replaced by the colour of the text.
 INK = "#010203"
-# Told apart by the colour-blind, and on white as on black; every colour has its own shape.
+# Colours that the colour-blind can distinguish, on white and on black.
 COLOURS = ("#2a7fc4", "#d9640f", "#0d9373")
+# The marker of each colour.
 MARKERS = ("o", "s", "^")
+# A colour map from the first to the second colour.
 SHADES = LinearSegmentedColormap.from_list("shades", [COLOURS[0], "#f4f1ea", COLOURS[1]])
-# Inches, and points of a line of text: what is readable on a phone is so everywhere.
-WIDTH, LINE = 4.6, 16.0
-# A decorator: what a function draws or saves, it does in this style.
+# The width of a figure in inches, which is readable on a phone.
+WIDTH = 4.6
+# The height of a line of text in points.
+LINE = 16.0
+# A decorator of functions that draw or save in the style of the pages.
 STYLED = rc_context(
     {
         "font.size": 10.0,
-        "axes.titlesize": 10.0,
-        "axes.labelsize": 10.0,
-        "legend.fontsize": 10.0,
-        "legend.frameon": False,
+        **dict.fromkeys(("axes.titlesize", "axes.labelsize", "legend.fontsize"), 10.0),
+        **dict.fromkeys(("xtick.labelsize", "ytick.labelsize"), 10.0),
+        **dict.fromkeys(("text.color", "axes.edgecolor", "axes.labelcolor"), INK),
+        **dict.fromkeys(("xtick.color", "ytick.color"), INK),
+        **dict.fromkeys(("axes.facecolor", "figure.facecolor", "savefig.facecolor"), "none"),
+        **dict.fromkeys(("axes.spines.top", "axes.spines.right", "legend.frameon"), False),
         "legend.handletextpad": 0.2,
-        "xtick.labelsize": 10.0,
-        "ytick.labelsize": 10.0,
-        "text.color": INK,
-        "axes.edgecolor": INK,
-        "axes.labelcolor": INK,
-        "xtick.color": INK,
-        "ytick.color": INK,
-        "axes.spines.top": False,
-        "axes.spines.right": False,
-        "axes.facecolor": "none",
-        "figure.facecolor": "none",
-        "savefig.facecolor": "none",
         "lines.markersize": 5.0,
         "svg.fonttype": "none",
         "svg.hashsalt": "karnet",
@@ -62,8 +44,8 @@ STYLED = rc_context(
 def svg(figure: Figure, name: str) -> str:
     """Return a figure as SVG, the same bytes for the same figure.
 
-    Names within the SVG start with its own name, so that a page can hold several, and what is drawn
-    in `INK` takes the colour of the text.
+    Ids start with the name of the figure, so that a page can hold several figures. Everything drawn
+    in `INK` has the colour of the surrounding text.
     """
     buffer = BytesIO()
     figure.savefig(buffer, format="svg", metadata={"Date": None})
@@ -74,7 +56,7 @@ def svg(figure: Figure, name: str) -> str:
 
 
 def rules(ax: Axes, label: str) -> None:
-    """Draw a faint line for each row and tick, and numbers above as below."""
+    """Draw a faint line at each tick, and repeat the numbers above a tall figure."""
     ax.grid(color=INK, alpha=0.12, linewidth=0.6)
     ax.tick_params(which="both", length=0.0)
     ax.tick_params(axis="x", labeltop=len(ax.get_yticks()) > 20)

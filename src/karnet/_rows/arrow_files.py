@@ -31,75 +31,6 @@ COLUMN_BUFFER = 2**16
 QUOTED = 200
 
 
-@dataclass(frozen=True)
-class Columns:
-    """The columns of a table that hold targets, inputs and weights.
-
-    Attributes
-    ----------
-    target : str or tuple of str
-        One column, or one for each output.
-    inputs : tuple of str or None
-        None for all other columns, except the index of a data frame.
-    weight : str or None
-        The column with the sample weights.
-    """
-
-    target: str | tuple[str, ...]
-    inputs: tuple[str, ...] | None = None
-    weight: str | None = None
-
-    @property
-    def targets(self) -> tuple[str, ...]:
-        """The columns of targets."""
-        return (self.target,) if isinstance(self.target, str) else self.target
-
-    @property
-    def weights(self) -> tuple[str, ...]:
-        """The column of weights, if there is one."""
-        return () if self.weight is None else (self.weight,)
-
-    def inputs_of(self, schema: pa.Schema, names: Names, path: Path) -> tuple[str, ...]:
-        """Return the names of the inputs, if all columns exist and have the right type."""
-        others = (*self.weights, *self.targets)
-        counts, left_out = Counter(names), {*others, *_index(schema)}
-        rest = tuple(name for name in counts if name not in left_out)
-        inputs = rest if self.inputs is None else self.inputs
-        for name in (*inputs, *others):
-            if name not in counts:
-                first = [" ".join(each.split())[:50] for each in names[:20]]
-                listed = ", ".join([*first, *["..."] * (len(counts) > 20)])
-                raise ValueError(f"{path} has no column {name!r}: its columns are {listed}.")
-            if counts[name] > 1:
-                raise ValueError(f"{path} has several columns {name!r}: give each its own name.")
-        for name in (*inputs, *self.weights):
-            if not _is_numeric(schema.field(name).type):
-                raise ValueError(
-                    f"{path} holds {schema.field(name).type} in column {name!r}, not numbers: "
-                    "encode it first, or list the columns that hold numbers in columns."
-                )
-        if not inputs:
-            raise ValueError(f"{path} has no columns except {', '.join(others)}.")
-        return inputs
-
-    def rows(self, batch: pa.RecordBatch, inputs: tuple[str, ...], path: Path) -> Raw:
-        """Return inputs, targets and weights of some rows, if no values are missing."""
-        for name in (*inputs, *self.weights, *self.targets):
-            if batch.column(name).null_count:
-                raise ValueError(
-                    f"{path} has missing values in column {name!r}: fill them in, or leave out "
-                    "rows with missing values first."
-                )
-        X = np.empty((batch.num_rows, len(inputs)), _dtype(batch.schema, inputs))
-        for k, name in enumerate(inputs):
-            X[:, k] = _values(batch.column(name))
-        if isinstance(self.target, str):
-            y = _values(batch.column(self.target))
-        else:
-            y = np.column_stack([_values(batch.column(name)) for name in self.target])
-        return X, y, None if self.weight is None else _values(batch.column(self.weight))
-
-
 def _index(schema: pa.Schema) -> list[Any]:
     """Return the columns that pandas would make the index of a data frame."""
     metadata = schema.pandas_metadata or {}
@@ -175,7 +106,9 @@ class Parquet:
 
     def table(self, path: Path) -> pa.Table:
         """Return all rows."""
-        return parquet.ParquetFile(path).read()
+        table = parquet.ParquetFile(path).read()
+        table.validate(full=True)  # text must be UTF-8
+        return table
 
 
 @dataclass(frozen=True)
@@ -312,40 +245,68 @@ def read_batches(
 
 @dataclass(frozen=True)
 class FileRows:
-    """The rows of some files of one format, as blocks that can be read repeatedly."""
+    """The rows of some files of one format, as blocks that can be read repeatedly.
+
+    Attributes
+    ----------
+    kind : Kind
+        The format.
+    paths : tuple of Path
+        The files.
+    target : str or tuple of str
+        The column of targets, or one for each output.
+    inputs : tuple of str or None
+        The columns of inputs; None for all other columns, except the index of a data frame.
+    weights : tuple of str
+        The column of sample weights, if there is one.
+    """
 
     kind: Kind
     paths: tuple[Path, ...]
-    columns: Columns
-
-    @classmethod
-    def of(cls, kind: Kind, paths: Any, columns: Columns) -> FileRows:
-        """Return the rows of a file, of several files, or of a folder in the order of names."""
-        files: list[Path] = []
-        for path in map(Path, [paths] if isinstance(paths, str | PathLike) else paths):
-            if not path.exists():
-                raise FileNotFoundError(f"there is no file or folder {path}.")
-            files += _in_folder(path, kind.endings) if path.is_dir() else [path]
-        if not files:
-            raise ValueError(f"{paths} has no {kind.name} files, {' or '.join(kind.endings)}.")
-        return cls(kind, tuple(files), columns)
+    target: str | tuple[str, ...]
+    inputs: tuple[str, ...] | None = None
+    weights: tuple[str, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
         """The names of the inputs."""
         return self._names(self.paths[0])
 
+    @property
+    def _targets(self) -> tuple[str, ...]:
+        return (self.target,) if isinstance(self.target, str) else self.target
+
     def _names(self, path: Path) -> tuple[str, ...]:
+        """Return the names of the inputs, if all columns of a file have the right type."""
         with reading(path, self.kind.name):
             schema = self.kind.schema(path)
             names = schema.names  # an error if these are not UTF-8
-        return self.columns.inputs_of(schema, names, path)
+        others = (*self.weights, *self._targets)
+        counts, left_out = Counter(names), {*others, *_index(schema)}
+        rest = tuple(name for name in counts if name not in left_out)
+        inputs = rest if self.inputs is None else self.inputs
+        for name in (*inputs, *others):
+            if name not in counts:
+                first = [" ".join(each.split())[:50] for each in names[:20]]
+                listed = ", ".join([*first, *["..."] * (len(counts) > 20)])
+                raise ValueError(f"{path} has no column {name!r}: its columns are {listed}.")
+            if counts[name] > 1:
+                raise ValueError(f"{path} has several columns {name!r}: give each its own name.")
+        for name in (*inputs, *self.weights):
+            if not _is_numeric(schema.field(name).type):
+                raise ValueError(
+                    f"{path} holds {schema.field(name).type} in column {name!r}, not numbers: "
+                    "encode it first, or list the columns that hold numbers in columns."
+                )
+        if not inputs:
+            raise ValueError(f"{path} has no columns except {', '.join(others)}.")
+        return inputs
 
     def __iter__(self) -> Iterator[Raw]:
         """Yield inputs, targets and weights (or None), a few rows at a time."""
         names = self.names
-        numbers = (*names, *self.columns.weights)
-        every = (*numbers, *self.columns.targets)
+        numbers = (*names, *self.weights)
+        every = (*numbers, *self._targets)
         n_rows = max(SIZES.batch // len(every), 1)
         for path in self.paths:
             if set(self._names(path)) != set(names):
@@ -354,8 +315,37 @@ class FileRows:
                     "columns."
                 )
             for batch in read_batches(self.kind, path, n_rows, every, numbers):
-                if batch.num_rows:
-                    yield self.columns.rows(batch, names, path)
+                if not batch.num_rows:
+                    continue
+                for name in every:
+                    if batch.column(name).null_count:
+                        raise ValueError(
+                            f"{path} has missing values in column {name!r}: fill them in, or leave "
+                            "out rows with missing values first."
+                        )
+                with reading(path, self.kind.name):
+                    rows = self._rows(batch, names)
+                yield rows
+
+    def _rows(self, batch: pa.RecordBatch, inputs: tuple[str, ...]) -> Raw:
+        X = np.empty((batch.num_rows, len(inputs)), _dtype(batch.schema, inputs))
+        for k, name in enumerate(inputs):
+            X[:, k] = _values(batch.column(name))
+        targets = [_values(batch.column(name)) for name in self._targets]
+        y = targets[0] if isinstance(self.target, str) else np.column_stack(targets)
+        return X, y, _values(batch.column(self.weights[0])) if self.weights else None
+
+
+def files_in(paths: Any, kind: Kind) -> tuple[Path, ...]:
+    """Return one file, several files, or the files of a folder in the order of names."""
+    files: list[Path] = []
+    for path in map(Path, [paths] if isinstance(paths, str | PathLike) else paths):
+        if not path.exists():
+            raise FileNotFoundError(f"there is no file or folder {path}.")
+        files += _in_folder(path, kind.endings) if path.is_dir() else [path]
+    if not files:
+        raise ValueError(f"{paths} has no {kind.name} files, {' or '.join(kind.endings)}.")
+    return tuple(files)
 
 
 def _in_folder(folder: Path, endings: tuple[str, ...]) -> list[Path]:

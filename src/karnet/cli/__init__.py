@@ -12,7 +12,7 @@ __all__ = ["main"]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command that the arguments name; whatever does not end well exits with a code."""
+    """Run the command given by the arguments; a command that fails exits with a code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
         require("the command line", "table", "typer", "rich")

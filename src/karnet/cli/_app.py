@@ -1,4 +1,4 @@
-"""The commands, and what they have in common."""
+"""The application that holds all commands."""
 
 from __future__ import annotations
 
@@ -7,22 +7,10 @@ from typing import Annotated
 import typer
 
 from .. import __version__
-from . import _fit, _paper, _use
-from ._console import EXIT_CODES
-
-__all__ = ["app"]
-
-HELP = """
-Neural networks trained in closed form: no gradients, no epochs, no learning rate.
-
-Learn to predict a column of a table, then predict it for new rows. No settings are needed, and
-every command tells more with --help.
-
-```text
-karnet fit houses.csv --target price
-karnet predict houses.karnet new-houses.csv -o prices.csv
-```
-"""
+from ._console import EXIT_CODES, sentences
+from ._fit import fit
+from ._paper import ManySets, datasets, reproduce
+from ._use import export, inspect, predict, score
 
 app = typer.Typer(
     name="karnet",
@@ -41,15 +29,25 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback(help=HELP)
+@app.callback()
 def _main(
     version: Annotated[
         bool,
         typer.Option("--version", help="Print the version.", callback=_version, is_eager=True),
     ] = False,
-) -> None: ...
+) -> None:
+    """Neural networks trained in closed form: no gradients, no epochs, no learning rate.
+
+    Fit a model that predicts a column of a table, then predict that column for new rows. No
+    settings are needed; --help after a command shows its options.
+
+    ```text
+    karnet fit houses.csv --target price
+    karnet predict houses.karnet new-houses.csv -o prices.csv
+    ```
+    """
 
 
-_fit.add_to(app)
-_use.add_to(app)
-_paper.add_to(app)
+for command in (fit, predict, score, inspect, export, reproduce, datasets):
+    parser = ManySets if command is reproduce else None
+    app.command(epilog=EXIT_CODES, cls=parser)(sentences(command))

@@ -1,4 +1,4 @@
-"""What a command prints: results, remarks, progress, and errors as one sentence each."""
+"""The output of commands: results, notes, progress, and errors of one sentence each."""
 
 from __future__ import annotations
 
@@ -20,32 +20,29 @@ import typer
 from rich.console import Console
 from rich.status import Status
 
-__all__ = ["EXIT_CODES", "Clock", "Output", "score_in_words", "sentences"]
-
+# The end of every help text.
 EXIT_CODES = (
-    "Exit codes: 0 done; 1 an error of karnet itself; 2 something given cannot be used, and a "
-    "sentence says what to do; 130 interrupted."
+    "Exit codes: 0 done; 1 an internal error of karnet; 2 an argument or a file cannot be used, "
+    "and one sentence says what to do; 130 interrupted."
 )
-# Seconds of work without a word.
-PATIENCE = 2.0
 P = ParamSpec("P")
 
 
 def sentences(command: Callable[P, None]) -> Callable[P, None]:
-    """Return the command with whatever goes wrong said in one line, and an exit code."""
+    """Return the command with every error printed in one line, followed by an exit code."""
 
     @wraps(command)
-    def spoken(*args: P.args, **kwargs: P.kwargs) -> None:
+    def run(*args: P.args, **kwargs: P.kwargs) -> None:
         try:
             with warnings.catch_warnings():
-                # What a user should know is said by the command itself.
+                # Commands print what a user should know themselves.
                 warnings.simplefilter("ignore")
                 command(*args, **kwargs)
             sys.stdout.flush()
         except BrokenPipeError:
             raise
         except (ValueError, OSError, ImportError) as error:
-            _end(2, _one_line(_said(error)) or type(error).__name__)
+            _end(2, _message(error).strip() or type(error).__name__)
         except MemoryError:
             _end(2, "there is not enough memory for this: use fewer rows or columns.")
         except KeyboardInterrupt:
@@ -53,18 +50,14 @@ def sentences(command: Callable[P, None]) -> Callable[P, None]:
         except Exception as error:
             if os.environ.get("KARNET_TRACEBACK") or isinstance(error, (typer.Exit, typer.Abort)):
                 raise
-            said = _one_line(f"{type(error).__name__}: {error}")
-            _end(1, f"an error of karnet itself, {said} (KARNET_TRACEBACK=1 shows where)")
+            name = type(error).__name__
+            _end(1, f"an internal error, {name}: {error} (KARNET_TRACEBACK=1 shows where)")
 
-    return spoken
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
+    return run
 
 
-def _said(error: Exception) -> str:
-    """Return what an error says; of one of the system what is wrong with which file."""
+def _message(error: Exception) -> str:
+    """Return the message of an error; for an error of the system, its file and reason."""
     if not isinstance(error, OSError) or error.strerror is None:
         return str(error)
     where = "" if error.filename is None else f"{os.fspath(error.filename)}: "
@@ -72,18 +65,18 @@ def _said(error: Exception) -> str:
 
 
 def _end(code: int, text: str) -> None:
-    print(f"karnet: {text}", file=sys.stderr)
+    print("karnet:", *text.split(), file=sys.stderr)
     try:
         sys.stdout.flush()
     except OSError:
-        # What a full disk did not take must not be tried again when Python ends.
+        # Python must not try again at its end to write what a full disk did not take.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     raise typer.Exit(code)
 
 
 @dataclass
 class Clock:
-    """When work began, how long it took once it is done, and what it is at."""
+    """The start and the duration of a piece of work, and the status line that describes it."""
 
     start: float
     status: Status
@@ -94,22 +87,25 @@ class Clock:
         self.status.update(f"{what} ...")
 
 
+@dataclass(frozen=True)
 class Output:
-    """Where a command's words go: results to standard output, remarks to standard error.
+    """The output of a command: results on standard output, notes on standard error.
 
     Parameters
     ----------
     quiet : bool
-        Whether remarks and progress are left out.
+        Whether to leave out notes and progress.
     as_json : bool
-        Whether results are JSON, for programs, and not text.
+        Whether to print results as JSON instead of text.
+    patience : float
+        Seconds of work before progress is shown.
     """
 
-    def __init__(self, quiet: bool, as_json: bool) -> None:
-        self.quiet = quiet
-        self.as_json = as_json
+    quiet: bool
+    as_json: bool
+    patience: float = 2.0
 
-    def remark(self, *notes: str) -> None:
+    def note(self, *notes: str) -> None:
         """Print sentences to standard error."""
         if not self.quiet:
             for note in notes:
@@ -121,12 +117,12 @@ class Output:
 
     @contextmanager
     def timed(self, what: str) -> Iterator[Clock]:
-        """Give a clock of the block, and say what is being done as soon as it takes long."""
+        """Measure the time of a block, and show what is being done if it takes long."""
         console = Console(stderr=True, quiet=self.quiet)
         clock = Clock(perf_counter(), Status(f"{what} ...", console=console))
-        # A terminal shows that something moves, a log gets one line.
-        begin = clock.status.start if console.is_terminal else lambda: self.remark(f"{what} ...")
-        timer = Timer(PATIENCE, begin)
+        # A terminal shows a spinner, a log gets one line.
+        begin = clock.status.start if console.is_terminal else lambda: self.note(f"{what} ...")
+        timer = Timer(self.patience, begin)
         timer.daemon = True
         timer.start()
         try:
@@ -139,14 +135,14 @@ class Output:
 
 
 def score_in_words(about: dict[str, Any]) -> str:
-    """Return the score of a model as text: a share of rows, or of variance."""
+    """Return the score of a model as text: accuracy in per cent, or R²."""
     score = float(about["score"])
     classes = about["task"] == "classification"
     return f"accuracy {100 * score:.1f} %" if classes else f"R² {score:.3f}"
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as JSON knows it: no arrays, and no numbers that are none."""
+    """Return a value with JSON's types only; NaN and infinite numbers become null."""
     if isinstance(value, dict):
         return {str(key): _plain(each) for key, each in value.items()}
     if isinstance(value, (list, tuple, np.ndarray)):

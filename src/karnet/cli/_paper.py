@@ -1,50 +1,27 @@
-"""karnet reproduce and karnet datasets: the paper's experiments and its data."""
+"""The commands karnet reproduce and karnet datasets: the paper's experiments and its data."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from textwrap import shorten
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperCommand
 
-from .. import datasets
 from .._util.extras import require
 from .._util.text_table import TextTable
-from ..paper import EXPERIMENTS
-from ..paper.methods import EXPERIMENTS_OF_SETS
-from ..paper.run import Settings, run_sets, sets_here
-from ..paper.store import Fit
-from ..paper.summary import tables
-from ._console import EXIT_CODES, sentences
-from ._options import DataFolder, line_of
+from ._options import DataFolder
 
-__all__ = ["add_to"]
+if TYPE_CHECKING:
+    from ..paper.uci import Settings
 
-WIDTH_OF_DEVIATION = 60
-ALL = (*EXPERIMENTS, *EXPERIMENTS_OF_SETS)
-FOLDER = Path("reproduction")
-KNOWN = (*ALL, "report", "all")
-EXAMPLES = """
-Run the paper's experiments again, print their tables, and write a report as HTML.
-
-A run that is killed goes on where it was.
-
-```text
-karnet reproduce --time-limit 10
-karnet reproduce uci --sets iris wine --trials 10
-```
-"""
-LISTING = """
-List the paper's data sets and where they come from.
-
-```text
-karnet datasets --data my-folder
-```
-"""
+# The names that `karnet reproduce` takes; written here because importing the experiments is slow.
+Experiment = StrEnum("Experiment", "xor iris rounding uci depth choices report all")
 
 
 class ManySets(TyperCommand):
@@ -60,41 +37,29 @@ class ManySets(TyperCommand):
         return list(super().parse_args(ctx, spread))
 
 
-def add_to(app: typer.Typer) -> None:
-    """Add the commands."""
-    app.command("reproduce", help=EXAMPLES, epilog=EXIT_CODES, cls=ManySets)(sentences(reproduce))
-    app.command("datasets", help=LISTING, epilog=EXIT_CODES)(sentences(list_datasets))
+def datasets(data: DataFolder = None) -> None:
+    """List the paper's data sets and their sources.
 
+    ```text
+    karnet datasets --data my-folder
+    ```
+    """
+    from ..datasets import LISTING_HEADER, listing
 
-def _known(names: list[str]) -> list[str]:
-    for name in names:
-        if name not in KNOWN:
-            raise typer.BadParameter(f"{name} is none of {', '.join(KNOWN)}")
-    return names
-
-
-def list_datasets(data: DataFolder = None) -> None:
-    """List the paper's data sets and where they come from."""
-    rows = tuple((*row[:-1], _shortened(row[-1])) for row in datasets.listing(data))
+    rows = tuple((*row[:-1], shorten(row[-1], 60, placeholder=" ...")) for row in listing(data))
     note = "Full texts: karnet.datasets.DATASETS[name].deviation."
-    print(TextTable("The paper's 42 data sets", datasets.LISTING_HEADER, rows, note))
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= WIDTH_OF_DEVIATION else f"{text[: WIDTH_OF_DEVIATION - 4]} ..."
+    print(TextTable("The paper's 42 data sets", LISTING_HEADER, rows, note))
 
 
 def reproduce(
     context: typer.Context,
     experiments: Annotated[
-        list[str],
+        list[Experiment],
         typer.Argument(
             metavar="EXPERIMENT",
-            callback=_known,
-            help=f"Any of {', '.join(ALL)}; all; or report, which only writes the report of what "
-            "was run before.",
+            help="The experiments to run; report only writes the report on earlier runs.",
         ),
-    ] = [*EXPERIMENTS, "uci"],  # noqa: B006
+    ] = [Experiment.xor, Experiment.iris, Experiment.rounding, Experiment.uci],  # noqa: B006
     data: DataFolder = None,
     trials: Annotated[int, typer.Option(min=1, metavar="N", help="Repetitions (paper: 10).")] = 1,
     folds: Annotated[int, typer.Option(min=1, metavar="N", help="Folds of each (paper: 10).")] = 10,
@@ -109,13 +74,29 @@ def reproduce(
         float, typer.Option(min=0.0, metavar="S", help="Seconds for one slow training.")
     ] = 20.0,
     jobs: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Processes side by side.")
+        int, typer.Option(min=1, metavar="N", help="Parallel processes.")
     ] = os.cpu_count() or 1,
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Where results go.")] = FOLDER,
-    seed: Annotated[int, typer.Option(metavar="N", help="What is drawn is drawn with this.")] = 0,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for the results.")] = Path(
+        "reproduction"
+    ),
+    seed: Annotated[int, typer.Option(metavar="N", help="Seed of splits and weights.")] = 0,
 ) -> None:
-    """Run the paper's experiments again."""
+    """Repeat the paper's experiments, print their tables, and write a report as HTML.
+
+    A run that was killed continues where it stopped.
+
+    ```text
+    karnet reproduce --time-limit 10
+    karnet reproduce uci --sets iris wine --trials 10
+    ```
+    """
     require("reproduce", "paper", "matplotlib", "pandas", "rich.progress")
+    from ..paper import EXPERIMENTS
+    from ..paper.methods import EXPERIMENTS_OF_SETS
+    from ..paper.report import write_report
+    from ..paper.summary import tables
+    from ..paper.uci import Settings, sets_here
+
     settings = Settings(
         datasets=_named(sets) if sets else sets_here(data),
         n_trials=trials,
@@ -125,40 +106,42 @@ def reproduce(
         slow_folds=slow_folds,
         time_limit=time_limit,
     )
-    line = line_of(context)
-    for name in ALL if "all" in experiments else experiments:
+    for name in [*EXPERIMENTS, *EXPERIMENTS_OF_SETS] if "all" in experiments else experiments:
         if name in EXPERIMENTS:
             _print(EXPERIMENTS[name]())
         if name in EXPERIMENTS_OF_SETS:
             methods = EXPERIMENTS_OF_SETS[name]
-            _print(tables(_fits(settings, methods, out, jobs, line), methods))
-    from ..paper.report import write_report
-
-    print(f"The report is in {write_report(out, settings, line)}.")
+            _print(tables(_fits(settings, methods, out, jobs, context.obj), methods))
+    print(f"The report is in {write_report(out, settings, context.obj)}.")
 
 
-def _print(results: Sequence[TextTable]) -> None:
+def _print(results: Iterable[TextTable]) -> None:
     for table in results:
         print(table, end="\n\n\n", flush=True)
 
 
 def _named(given: Sequence[str]) -> tuple[str, ...]:
-    """Return the names of data sets that are given by name, number, or range of numbers."""
+    """Return the names of data sets given by name, number, or range of numbers."""
+    from ..datasets import DATASETS
+
     names: list[str] = []
     for each in given:
         first, _, last = each.partition("-")
-        if each in datasets.DATASETS:
+        if each in DATASETS:
             names.append(each)
         elif first.isdecimal() and (last or first).isdecimal():
             numbers = range(int(first), int(last or first) + 1)
-            names += [name for name, spec in datasets.DATASETS.items() if spec.number in numbers]
+            names += [name for name, spec in DATASETS.items() if spec.number in numbers]
         else:
             raise ValueError(f"--sets {each} is not known: 'karnet datasets' lists the names.")
     return tuple(dict.fromkeys(names))
 
 
-def _fits(settings: Settings, methods: Sequence[str], out: Path, jobs: int, line: str) -> list[Fit]:
+def _fits(settings: Settings, methods: Sequence[str], out: Path, jobs: int, line: str) -> list[Any]:
+    """Return the fits of some methods, showing a progress bar meanwhile."""
     from rich.progress import BarColumn, Progress, TimeRemainingColumn
+
+    from ..paper.uci import run_sets
 
     bar = Progress(
         BarColumn(),

@@ -1,4 +1,4 @@
-"""karnet predict, score, inspect and export: what is done with a model."""
+"""The commands that use a model: karnet predict, score, inspect and export."""
 
 from __future__ import annotations
 
@@ -12,61 +12,20 @@ from .._estimator.notebook import layer_table
 from .._util.atomic_file import check_writable, whole_file
 from .._util.extras import require
 from .._util.text_table import TextTable
-from ._console import EXIT_CODES, Output, score_in_words, sentences
+from ._console import Output, score_in_words
 from ._options import Json, Model, Quiet, TableFile
 
-__all__ = ["add_to"]
-
-PREDICT = """
-Predict the target for each row of a table, in the order of its rows.
-
-Columns are found by name: another order and further columns are fine, gaps and categories that were
-never seen too.
-
-```text
-karnet predict houses.karnet new-houses.csv
-karnet predict houses.karnet new-houses.parquet -o prices.csv
-```
-"""
-SCORE = """
-Say how well a model predicts a table whose target is known.
-
-```text
-karnet score houses.karnet other-houses.csv
-```
-"""
-INSPECT = """
-Say what a model is: what it predicts, from which columns, and through which networks.
-
-```text
-karnet inspect houses.karnet
-```
-"""
-EXPORT = """
-Write a model as ONNX, for programs that do not know Python.
-
-```text
-karnet export houses.karnet houses.onnx
-```
-"""
-# Columns that are listed at most.
-SHOWN = 15
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add the commands."""
-    app.command("predict", help=PREDICT, epilog=EXIT_CODES)(sentences(predict))
-    app.command("score", help=SCORE, epilog=EXIT_CODES)(sentences(score))
-    app.command("inspect", help=INSPECT, epilog=EXIT_CODES)(sentences(inspect))
-    app.command("export", help=EXPORT, epilog=EXIT_CODES)(sentences(export))
+# The most columns that `karnet inspect` lists.
+MAX_LISTED_COLUMNS = 15
 
 
 def _loaded(path: Path, command: str) -> Any:
-    require(f"karnet {command}", "table", "pandas", "pyarrow", "skrub", "skops")
+    require(f"karnet {command}", "table", "skops")
+    from .. import tables  # noqa: F401  (raises an error if a library is missing)
     from ..files import load
 
     if not path.exists():
-        raise ValueError(f"there is no file {path}: 'karnet fit' writes models.")
+        raise ValueError(f"there is no file {path}: 'karnet fit' writes model files.")
     return load(path)
 
 
@@ -79,91 +38,115 @@ def predict(
             "--output",
             "-o",
             metavar="FILE",
-            help="Where predictions go: .csv, .tsv (.gz too), .parquet, .arrow or .feather; "
-            "printed as CSV by default.",
+            help="File for the predictions: .csv, .tsv (.gz too), .parquet, .arrow or .feather; "
+            "without it, they are printed as CSV.",
         ),
     ] = None,
     proba: Annotated[
-        bool, typer.Option("--proba", help="Write the probability of each class as well.")
+        bool, typer.Option("--proba", help="Also write the probability of each class.")
     ] = False,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Predict the target for each row of a table."""
-    learned = _loaded(model, "predict")
+    """Predict the target for each row of a table, in the order of the rows.
+
+    Columns are found by name: their order and further columns do not matter. Gaps and categories
+    that the model was not fitted on are handled.
+
+    ```text
+    karnet predict houses.karnet new-houses.csv
+    karnet predict houses.karnet new-houses.parquet -o prices.csv
+    ```
+    """
+    fitted = _loaded(model, "predict")
     from ..tables import as_text, check_format, target_of, write_table
 
     out = Output(quiet, as_json)
     if output is not None:
         check_format(check_writable(output))
     with out.timed(f"Predicting {table.name}"):
-        answers, probabilities = _predicted(learned, table, proba, out)
-    name = target_of(learned) or "prediction"
-    columns = {name: answers}
+        predictions, probabilities = _predicted(fitted, table, proba, out)
+    name = target_of(fitted) or "prediction"
+    columns = {name: predictions}
     if probabilities is not None:
-        columns |= {f"p({c})": p for c, p in zip(learned.classes_, probabilities.T, strict=True)}
+        columns |= {f"p({c})": p for c, p in zip(fitted.classes_, probabilities.T, strict=True)}
     if output is not None:
         write_table(columns, output)
-        values = {"output": output, "rows": len(answers), "target": name}
-        out.result(values, f"{output} has {len(answers)} predictions of {name!r}.")
+        values = {"output": output, "rows": len(predictions), "target": name}
+        out.result(values, f"{output} has {len(predictions)} predictions of {name!r}.")
     else:
         out.result(columns, as_text(columns).removesuffix("\n"))
 
 
 def _predicted(model: Any, path: Path, proba: bool, out: Output) -> tuple[Any, Any]:
-    """Return the answers for all rows, and probabilities if they are wanted."""
+    """Return the predictions for all rows, and their probabilities if wanted."""
     from ..tables import predict_table, table_blocks
 
-    found: list[Any] = []
-    classes = getattr(model, "classes_", None)
-    for k, block in enumerate(table_blocks(path)):
-        out.remark(*(block.notes if k == 0 else ()))
-        found.append(predict_table(model, block, proba=proba))
-    answers = np.concatenate(found)
+    blocks: list[Any] = []
+    for block in table_blocks(path):
+        out.note(*(() if blocks else block.notes))
+        blocks.append(predict_table(model, block, proba=proba))
+    predictions = np.concatenate(blocks)
     if not proba:
-        return answers, None
-    return np.asarray(classes)[answers.argmax(axis=1)], answers
+        return predictions, None
+    return np.asarray(model.classes_)[predictions.argmax(axis=1)], predictions
 
 
 def score(model: Model, table: TableFile, quiet: Quiet = False, as_json: Json = False) -> None:
-    """Say how well a model predicts a table whose target is known."""
-    learned = _loaded(model, "score")
+    """Score a model on a table that has the target.
+
+    ```text
+    karnet score houses.karnet other-houses.csv
+    ```
+    """
+    fitted = _loaded(model, "score")
     from ..tables import read_table, score_table
 
     out = Output(quiet, as_json)
     with out.timed(f"Scoring {table.name}"):
-        read = read_table(table)
-        target, found = score_table(learned, read)
-    out.remark(*read.notes, *target.notes)
-    rows = tuple((s.name, f"{s.value:.4f}", f"{s.low:.4f}", f"{s.high:.4f}") for s in found)
-    note = f"{len(target.y)} rows; 'from' and 'to' hold the score of all such rows with 95 %."
-    values = {"rows": len(target.y), "target": target.name}
-    values |= {s.name: {"value": s.value, "low": s.low, "high": s.high} for s in found}
-    title = f"How {model} predicts {target.name!r}"
-    out.result(values, str(TextTable(title, ("score", "value", "from", "to"), rows, note)))
+        rows = read_table(table)
+        target, scores = score_table(fitted, rows)
+    out.note(*rows.notes, *target.notes)
+    n = len(target.y)
+    values = {"rows": n, "target": target.name}
+    values |= {s.name: {"value": s.value, "low": s.low, "high": s.high} for s in scores}
+    content = TextTable(
+        f"Scores of {model} for {target.name!r}",
+        ("score", "value", "from", "to"),
+        tuple((s.name, *(f"{x:.4f}" for x in (s.value, s.low, s.high))) for s in scores),
+        f"{n} rows; 'from' and 'to' are the ends of a 95 % confidence interval.",
+    )
+    out.result(values, str(content))
 
 
 def inspect(model: Model, as_json: Json = False) -> None:
-    """Say what a model is."""
-    learned = _loaded(model, "inspect")
+    """Describe a model: its target, its columns and its networks.
+
+    ```text
+    karnet inspect houses.karnet
+    ```
+    """
+    fitted = _loaded(model, "inspect")
     from ..tables import importances_of, kinds_of
 
-    about = getattr(learned, "table_", {})
-    network = learned[-1] if hasattr(learned, "steps") else learned
-    kinds, weights = kinds_of(learned), importances_of(learned)
+    about = getattr(fitted, "table_", {})
+    network = fitted[-1] if hasattr(fitted, "steps") else fitted
+    kinds, weights = kinds_of(fitted), importances_of(fitted)
     layers = layer_table(network)
     values = {**about, "network": type(network).__name__, "columns": kinds, "importances": weights}
     if layers is not None:
         values["layers"] = [dict(zip(layers.header, row, strict=True)) for row in layers.rows]
     order = sorted(kinds, key=lambda name: -weights.get(name, 0.0))
     rows = [(n, kinds[n], f"{100 * weights[n]:.1f} %" if n in weights else "-") for n in order]
-    note = f"{len(rows) - SHOWN} more columns." if len(rows) > SHOWN else ""
-    header = ("column", "taken as", "importance")
-    parts = [
-        _headline(model, about, network),
-        TextTable("Columns", header, tuple(rows[:SHOWN]), note),
-    ]
-    Output(False, as_json).result(values, "\n\n".join(map(str, filter(None, [*parts, layers]))))
+    n_more = len(rows) - MAX_LISTED_COLUMNS
+    columns = TextTable(
+        "Columns",
+        ("column", "used as", "importance"),
+        tuple(rows[:MAX_LISTED_COLUMNS]),
+        f"{n_more} more columns." if n_more > 0 else "",
+    )
+    parts = [_headline(model, about, network), columns, *([] if layers is None else [layers])]
+    Output(False, as_json).result(values, "\n\n".join(map(str, parts)))
 
 
 def _headline(path: Path, about: dict[str, Any], network: Any) -> str:
@@ -178,18 +161,23 @@ def _headline(path: Path, about: dict[str, Any], network: Any) -> str:
 
 def export(
     model: Model,
-    output: Annotated[Path, typer.Argument(metavar="FILE", help="Where the model goes, as ONNX.")],
+    output: Annotated[Path, typer.Argument(metavar="FILE", help="The ONNX file to write.")],
     quiet: Quiet = False,
 ) -> None:
-    """Write a model as ONNX."""
-    learned = _loaded(model, "export")
+    """Export a model as ONNX, for programs without Python.
+
+    ```text
+    karnet export houses.karnet houses.onnx
+    ```
+    """
+    fitted = _loaded(model, "export")
     require("karnet export", "onnx", "onnx", "skl2onnx")
     from ..export._convert import to_onnx
     from ..tables import portable
 
     out = Output(quiet, as_json=False)
     with out.timed(f"Exporting {model.name}"):
-        graph = to_onnx(*portable(learned))
+        graph = to_onnx(*portable(fitted))
         with whole_file(check_writable(output)) as unfinished:
             unfinished.write_bytes(graph.SerializeToString())
-    out.result({}, f"{output} has the model as ONNX.")
+    out.result({}, f"{output} holds the model as ONNX.")

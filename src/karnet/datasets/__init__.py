@@ -1,7 +1,7 @@
-"""The paper's data sets: one table, and one loader over all sources."""
+"""The paper's data sets: their descriptions, and one loader for all sources."""
 
+from ._catalogue import DATASETS, DataSet, Size
 from ._load import LISTING_HEADER, available, listing, load
-from ._table import DATASETS, DataSet, Size
 from ._tidy import Loaded
 
 __all__ = [

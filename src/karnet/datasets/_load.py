@@ -1,39 +1,53 @@
-"""One loader over all sources, and what they offer here."""
+"""Loading of the paper's data sets: built in, from CSV files, or from OpenML."""
 
 from __future__ import annotations
 
+import csv
+import os
+import sys
+import warnings
+from collections.abc import Callable
 from difflib import get_close_matches
+from math import log
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import MappingProxyType
+from typing import Any
+from urllib.error import URLError
 
+import numpy as np
+from sklearn.datasets import fetch_openml
+
+from .._util.atomic_file import whole_file
 from ._builtin import BUILT_IN
-from ._sources import Folder, cache_folder, data_folder, fetch, read
-from ._table import DATASETS, DataSet
-from ._tidy import Loaded, Source, tidy
+from ._catalogue import DATASETS, DataSet
+from ._tidy import Cells, Loaded, Source, pandas, refusal, tidy
 
-__all__ = ["LISTING_HEADER", "available", "listing", "load"]
-
+Folder = str | os.PathLike[str] | None
+# The columns of `listing`.
 LISTING_HEADER = ("number", "name", "rows", "features", "classes", "source here", "deviation")
 
 
 def load(name: str, data: Folder = None, cache: Folder = None, download: bool = False) -> Loaded:
     """Return the features, labels and split of one of the paper's data sets.
 
-    The first source that has the set serves it: the user's folder, what is built in, the cache of
-    earlier downloads, OpenML. Whatever it is, the result is checked against `DATASETS`; a file
-    that is damaged or another set is refused, and no other source is tried in its place.
+    The data set is taken from the first source that has it: the user's folder, the built-in data
+    sets, the cache of earlier downloads, OpenML. Data from all sources are checked against
+    `DATASETS`; a file that is damaged or holds another data set is refused, and no other source is
+    tried in its place.
 
     Parameters
     ----------
     name : str
         One of the names in `DATASETS`.
     data : path, optional
-        A folder of CSV files called by the names of the data sets, each with a header row, the
-        features first, `split` (train or test) where there is a fixed split, and `target` last; an
-        empty cell is a missing value. Without it, the environment variable KARNET_DATA counts.
+        A folder of CSV files named after the data sets, each with a header row, the features
+        first, `split` (train or test) for data sets with a fixed split, and `target` last; an
+        empty cell is a missing value. The default is the environment variable KARNET_DATA.
     cache : path, optional
-        The folder for downloads. Without it, KARNET_CACHE or the platform's own folder counts.
+        The folder for downloads. The default is KARNET_CACHE, or the platform's cache folder.
     download : bool
-        Whether OpenML may be asked.
+        Whether the data set may be downloaded from OpenML.
 
     Returns
     -------
@@ -42,15 +56,13 @@ def load(name: str, data: Folder = None, cache: Folder = None, download: bool = 
     """
     spec = _spec(name)
     folder, kept = data_folder(data), cache_folder(cache)
-    source = _source(spec, folder, kept)
-    if source == "folder" and folder is not None:
-        return read(spec, folder / f"{name}.csv", source)
+    source, path = _source(spec, folder, kept)
+    if source is not None and path is not None:
+        return _read(spec, path, source)
     if source == "built-in":
-        return tidy(spec, BUILT_IN[name](), source, "what is built in")
-    if source == "cache":
-        return read(spec, kept / f"{name}.csv", source)
+        return tidy(spec, BUILT_IN[name](), source, "the built-in data set")
     if source == "openml" and download:
-        return fetch(spec, kept)
+        return _fetch(spec, kept / f"{name}.csv")
     also = ", or fetch it from OpenML with download=True" if source == "openml" else ""
     raise FileNotFoundError(
         f"the data set {name!r} is not available here: put {name}.csv into the folder that data "
@@ -59,30 +71,26 @@ def load(name: str, data: Folder = None, cache: Folder = None, download: bool = 
 
 
 def available(data: Folder = None, cache: Folder = None) -> dict[str, Source | None]:
-    """Return which source would serve each data set here, by name.
+    """Return the source that each data set would be loaded from, by name.
 
-    "openml" means that a download would be needed, None that no source is known. Files are only
-    looked for; they are checked when they are loaded.
+    "openml" means that a download is needed, None that there is no source. Files are not checked
+    before they are loaded.
     """
     folder, kept = data_folder(data), cache_folder(cache)
-    return {name: _source(spec, folder, kept) for name, spec in DATASETS.items()}
+    return {name: _source(spec, folder, kept)[0] for name, spec in DATASETS.items()}
 
 
 def listing(data: Folder = None, cache: Folder = None) -> list[tuple[str, ...]]:
     """Return a row of text for each data set, with the columns of `LISTING_HEADER`."""
     rows: list[tuple[str, ...]] = []
+    words = {None: "none", "built-in": "built in", "openml": "OpenML, by download"}
     for name, source in available(data, cache).items():
         spec = DATASETS[name]
         n_rows = spec.built_in if source == "built-in" else spec.here.rows
         sizes = (str(n_rows), str(spec.here.features), str(spec.here.classes))
-        rows.append((str(spec.number), name, *sizes, _in_words(source), spec.deviation))
+        text = words.get(source) or str(source)
+        rows.append((str(spec.number), name, *sizes, text, spec.deviation))
     return rows
-
-
-def _in_words(source: Source | None) -> str:
-    if source is None:
-        return "none"
-    return "OpenML, by download" if source == "openml" else source.replace("-", " ")
 
 
 def _spec(name: str) -> DataSet:
@@ -94,11 +102,119 @@ def _spec(name: str) -> DataSet:
     )
 
 
-def _source(spec: DataSet, folder: Path | None, cache: Path) -> Source | None:
-    if folder is not None and (folder / f"{spec.name}.csv").exists():
-        return "folder"
+def _source(spec: DataSet, folder: Path | None, cache: Path) -> tuple[Source | None, Path | None]:
+    """Return the first source that has a data set, and its file if it has one."""
+    name = f"{spec.name}.csv"
+    if folder is not None and (folder / name).exists():
+        return "folder", folder / name
     if spec.built_in is not None:
-        return "built-in"
-    if (cache / f"{spec.name}.csv").exists():
-        return "cache"
-    return None if spec.openml is None else "openml"
+        return "built-in", None
+    if (cache / name).exists():
+        return "cache", cache / name
+    return None if spec.openml is None else "openml", None
+
+
+def data_folder(named: Folder) -> Path | None:
+    """Return the folder of the user's files: the one given, or KARNET_DATA, or None."""
+    given = named if named is not None else os.environ.get("KARNET_DATA") or None
+    if given is None:
+        return None
+    folder = Path(given).expanduser()
+    if not folder.is_dir():
+        raise NotADirectoryError(
+            f"the data folder {folder} does not exist: set data or KARNET_DATA to a folder of CSV "
+            "files."
+        )
+    return folder
+
+
+def cache_folder(named: Folder) -> Path:
+    """Return the folder for downloads: the one given, or KARNET_CACHE, or the platform's."""
+    given = named if named is not None else os.environ.get("KARNET_CACHE") or None
+    return _user_cache() / "karnet" if given is None else Path(given).expanduser()
+
+
+def _user_cache() -> Path:
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+
+
+def _read(spec: DataSet, path: Path, source: Source) -> Loaded:
+    """Return the data set in a CSV file."""
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            lines = [line for line in csv.reader(file, strict=True) if line]
+    except (OSError, ValueError, csv.Error) as error:
+        raise refusal(spec, str(path), f"it cannot be read as CSV ({error})") from error
+    names, rows = (lines[0], lines[1:]) if lines else ([], [])
+    for k, row in enumerate(rows, start=1):
+        if len(row) != len(names):
+            why = f"row {k} has {len(row)} cells and should have {len(names)}"
+            raise refusal(spec, str(path), why)
+    values = np.array(rows, dtype=object).reshape(len(rows), len(names))
+    return tidy(spec, Cells(names, values), source, str(path))
+
+
+def _fetch(spec: DataSet, path: Path) -> Loaded:
+    """Return the data set with the pinned id of OpenML, and keep it as CSV if it passes all checks.
+
+    The cache of `fetch_openml` is not used: it also keeps answers that fail the checks, and does
+    not tell without a connection whether it holds a data set.
+    """
+    pandas()
+    where = f"OpenML's data set {spec.openml}"
+    try:
+        cells = _download(spec)
+    except (URLError, TimeoutError, ConnectionError) as error:
+        raise ConnectionError(
+            f"the data set {spec.name!r} cannot be fetched from OpenML ({error}): try again later, "
+            f"or put {path.name} into the folder that data or KARNET_DATA names."
+        ) from error
+    # scikit-learn raises errors of any type for a damaged answer.
+    except Exception as error:
+        reason = str(error).partition(". ")[0].rstrip(".")
+        raise refusal(spec, where, f"it cannot be read ({reason})") from error
+    loaded = tidy(spec, cells, "openml", where)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with whole_file(path) as new, new.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([cells.names, *cells.values.tolist()])
+    return loaded
+
+
+def _download(spec: DataSet) -> Cells:
+    with TemporaryDirectory() as home, warnings.catch_warnings():
+        # These warnings come before a second try, whose failure is an error.
+        for start in ("A network error", "Invalid cache", "Downloaded file"):
+            warnings.filterwarnings("ignore", start)
+        # The other parser fails on nominal values that are numbers, with some versions of pandas.
+        bunch = fetch_openml(data_id=spec.openml, data_home=home, as_frame=True, parser="liac-arff")
+    table = bunch.data.assign(target=bunch.target).astype(object)
+    values = table.where(table.notna(), "").to_numpy(dtype=object)
+    for row in values:
+        row[:] = [BOOLEANS.get(cell, cell) for cell in row]
+        if spec.name in REGROUP:
+            row[-1] = REGROUP[spec.name](row[-1])
+    return Cells([str(name) for name in table.columns], values)
+
+
+# OpenML's words for features that are 0 or 1 at UCI.
+BOOLEANS: MappingProxyType[Any, int] = MappingProxyType({"true": 1, "false": 0})
+
+
+def _rings(label: Any) -> str:
+    rings = float(label)
+    return "1-8" if rings <= 8 else "9-10" if rings <= 10 else "11+"
+
+
+def _price(label: Any) -> int:
+    price = log(1000 * float(label))
+    return 1 if price <= 9.84 else 2 if price <= 10.075 else 3
+
+
+# The paper's classes of targets that are counts and prices at OpenML.
+REGROUP: MappingProxyType[str, Callable[[Any], Any]] = MappingProxyType(
+    {"abalone": _rings, "boston-housing": _price}
+)

@@ -1,7 +1,7 @@
-"""Networks, alone or at the end of a pipeline, as ONNX graphs.
+"""The conversion of estimators and pipelines to ONNX graphs.
 
-Everything numeric is done in double precision from the first node to the last, whatever the inputs
-are: a wide network adds up large numbers of both signs, of which single precision leaves little.
+All nodes compute in double precision, also for inputs in single precision: a wide network sums
+large numbers of both signs, and in single precision most digits of the sum would be lost.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from .._arrays.namespace import on_host
 from .._estimator.targets import class_outputs
 from .._network.infinite_width import KernelMap
 from .._network.layers import Network
+from .._util.extras import require
 from .._util.messages import shown
 from ..activations import Array, ExpOf
 from ..estimators import KARClassifier, KARRegressor
@@ -26,39 +27,42 @@ from ..selection import KARClassifierCV, KARRegressorCV
 from ._functions import activated, check_known, exp_of, kernel_of, seen_through
 from ._graph import Graph
 
-__all__ = ["to_onnx"]
-
-# The versions of ONNX's operators that graphs can be made of.
-OLDEST, NEWEST = 15, 22
-# The type of an input, by the kind of a NumPy type.
-KINDS = {"f": "DOUBLE", "i": "INT64", "u": "INT64", "b": "BOOL"}
-# The name, the type and the number of columns of an input.
+# The oldest version of ONNX's operators that has all operators used here.
+OLDEST_OPSET = 15
+# The newest version of ONNX's operators that the graphs are tested with.
+NEWEST_OPSET = 22
+# The ONNX type of an input, by the kind of its NumPy type.
+ONNX_TYPES = {"f": "DOUBLE", "i": "INT64", "u": "INT64", "b": "BOOL"}
+# The name, the ONNX type and the number of columns of an input.
 Input = tuple[str, str, int]
+# A function that adds an estimator to a graph and returns the names of its outputs.
+Builder = Callable[[Graph, Any, str], tuple[str, ...]]
 
 
 def to_onnx(estimator: Any, X: Any = None, *, opset: int | None = None) -> Any:
     """Return the ONNX graph of a fitted estimator or pipeline.
 
-    Classifiers have the outputs ``label`` and ``probabilities``, one column per class, regressors
-    ``variable``, one column per output.
+    The graph of a classifier has the outputs ``label`` and ``probabilities``, with one column per
+    class. The graph of a regressor has the output ``variable``, with one column per target.
 
     Parameters
     ----------
     estimator : estimator
-        A karnet estimator, or a pipeline that ends in one, with transformers that skl2onnx
+        A fitted karnet estimator, or a pipeline that ends in one, with transformers that skl2onnx
         converts: StandardScaler, RobustScaler, MinMaxScaler, SimpleImputer without indicator,
         OneHotEncoder, ColumnTransformer and others.
     X : array or data frame, optional
-        Some rows, one will do, for the types of inputs: an array is one input ``X``, a data frame
-        has an input for each column, with its name. Without rows there is one input ``X`` in
-        single precision.
+        One or more rows, from which the types of the inputs are taken. An array is a single input
+        ``X``; a data frame has one input per column, named as the column. Without rows there is a
+        single input ``X`` in single precision.
     opset : int, optional
-        The version of ONNX's operators, 15 to 22; the newest that skl2onnx knows if None.
+        The version of ONNX's operators, from 15 to 22; by default the newest that skl2onnx
+        supports.
 
     Returns
     -------
     onnx.ModelProto
-        Outputs are in single precision if inputs are, those that are integers aside.
+        The graph. Its outputs are in single precision if its floating-point inputs are.
 
     Examples
     --------
@@ -70,207 +74,174 @@ def to_onnx(estimator: Any, X: Any = None, *, opset: int | None = None) -> Any:
     >>> [output.name for output in model.graph.output]
     ['label', 'probabilities']
     """
-    try:
-        import skl2onnx
-    except ModuleNotFoundError as error:
-        raise ImportError("exporting needs skl2onnx: pip install 'karnet[onnx]'.") from error
+    require("exporting", "onnx", "skl2onnx")
+    import skl2onnx
+
     name = type(estimator).__name__
     if not hasattr(estimator, "n_features_in_"):
         raise NotFittedError(f"{name} is not fitted: fit it before exporting.")
     inputs = _inputs(estimator, X)
-    kinds = {kind for _, kind, _ in inputs}
-    narrow = "FLOAT" in kinds and "DOUBLE" not in kinds
-    parts = _parts(narrow)
+    types = {kind for _, kind, _ in inputs}
+    single = "FLOAT" in types and "DOUBLE" not in types
     try:
         model = skl2onnx.convert_sklearn(
             estimator,
             name=name,
             initial_types=[_in_double(each) for each in inputs],
             target_opset=_checked_opset(opset),
-            custom_shape_calculators={kind: shapes for kind, (shapes, _) in parts.items()},
-            custom_conversion_functions={kind: convert for kind, (_, convert) in parts.items()},
+            custom_shape_calculators=dict.fromkeys(BUILDERS, _set_output_types),
+            custom_conversion_functions={
+                kind: partial(_convert, build, single) for kind, build in BUILDERS.items()
+            },
         )
     except (ValueError, Warning):
         raise
     except Exception as error:
         reason = str(error).strip().split("\n")[0].rstrip(".")
         raise ValueError(f"{name} cannot be exported to ONNX: {reason}.") from error
-    _retype(model.graph, inputs, narrow)
+    _retype(model.graph, inputs, single)
     return model
 
 
 def _checked_opset(opset: int | None) -> int:
     from skl2onnx import get_latest_tested_opset_version
 
-    newest: int = min(NEWEST, get_latest_tested_opset_version())
-    if opset is None:
-        return newest
-    if not isinstance(opset, int) or not OLDEST <= opset <= newest:
-        raise ValueError(f"opset={shown(opset)} must lie between {OLDEST} and {newest}.")
-    return opset
+    newest: int = min(NEWEST_OPSET, get_latest_tested_opset_version())
+    if opset is not None and (not isinstance(opset, int) or not OLDEST_OPSET <= opset <= newest):
+        raise ValueError(f"opset={shown(opset)} must be from {OLDEST_OPSET} to {newest}.")
+    return newest if opset is None else opset
 
 
 # Inputs and outputs
 
 
 def _inputs(estimator: Any, X: Any) -> list[Input]:
-    if X is None:
-        return [("X", "FLOAT", int(estimator.n_features_in_))]
     n_features = int(estimator.n_features_in_)
+    if X is None:
+        return [("X", "FLOAT", n_features)]
     if not hasattr(X, "columns"):
-        return [("X", _kind("X", _table_of(X, n_features)), n_features)]
+        return [("X", _onnx_type("X", _as_array(X, n_features)), n_features)]
     names = list(getattr(estimator, "feature_names_in_", X.columns))
     if len(set(X.columns)) < len(X.columns) or not all(map(str, names)):
-        raise ValueError("X must have columns of different names, none of them empty.")
+        raise ValueError("the columns of X must have different names, and none may be empty.")
     if len(names) != n_features:
         raise ValueError(f"X has {len(names)} columns, but the estimator expects {n_features}.")
     missing = [name for name in names if name not in X.columns]
     if missing:
         raise ValueError(f"X lacks the column {missing[0]!r}, which the estimator was fitted with.")
-    return [(str(name), _kind(name, np.asarray(X[name])), 1) for name in names]
+    return [(str(name), _onnx_type(name, np.asarray(X[name])), 1) for name in names]
 
 
-def _table_of(X: Any, n_features: int) -> NDArray[Any]:
-    """Return rows as an array, if they have as many features as they should."""
+def _as_array(X: Any, n_features: int) -> NDArray[Any]:
+    """Return X as an array, or raise an error if it does not have the right number of features."""
     try:
-        table = np.asarray(X)
+        rows = np.asarray(X)
     except (OverflowError, TypeError, ValueError) as error:
         raise ValueError("X must have rows of equal length.") from error
-    if table.shape[1:] != (n_features,):
+    if rows.shape[1:] != (n_features,):
         raise ValueError(
-            f"X must have two dimensions and {n_features} features, as the estimator was fitted "
-            f"with, but its shape is {table.shape}."
+            f"X must have two dimensions and {n_features} features, as in fit, but its shape is "
+            f"{rows.shape}."
         )
-    return table
+    return rows
 
 
-def _kind(name: str, values: NDArray[Any]) -> str:
-    """Return the type of ONNX for some values."""
+def _onnx_type(name: str, values: NDArray[Any]) -> str:
+    """Return the ONNX type of some values."""
     if values.dtype == np.float32:
         return "FLOAT"
-    if values.dtype.kind in KINDS:
-        return KINDS[values.dtype.kind]
-    text = [each for each in values.ravel() if isinstance(each, str)]
-    gaps = [each for each in values.ravel() if each is None or each != each]
-    if values.dtype.kind not in "OUT" or len(text) + len(gaps) < values.size:
+    if values.dtype.kind in ONNX_TYPES:
+        return ONNX_TYPES[values.dtype.kind]
+    if values.dtype.kind not in "OUT" or not all(
+        isinstance(each, str) or each is None or each != each for each in values.ravel()
+    ):
         raise ValueError(f"{name} holds neither numbers nor text, and cannot be an input of ONNX.")
     return "STRING"
 
 
 def _in_double(given: Input) -> tuple[str, Any]:
-    """Return an input as skl2onnx is told: everything but text as doubles."""
+    """Return the name and the type of an input for skl2onnx: everything but text in doubles."""
     from skl2onnx.common.data_types import DoubleTensorType, StringTensorType
 
     name, kind, n_columns = given
-    made = StringTensorType if kind == "STRING" else DoubleTensorType
-    return name, made([None, n_columns])
+    return name, (StringTensorType if kind == "STRING" else DoubleTensorType)([None, n_columns])
 
 
-def _retype(graph: Any, inputs: list[Input], narrow: bool) -> None:
-    """Give inputs the types they have, and outputs single precision if that is wanted."""
+def _retype(graph: Any, inputs: list[Input], single: bool) -> None:
+    """Give the inputs their own types, and the outputs single precision if that is wanted."""
     from onnx import TensorProto, helper
 
-    for (name, kind, _), given in zip(inputs, graph.input, strict=True):
-        wide = name if kind in ("STRING", "DOUBLE") else f"{name}_as_double"
+    def rename(old: str, new: str) -> None:
         for node in graph.node:
-            node.input[:] = [wide if each == given.name else each for each in node.input]
+            for names in (node.input, node.output):
+                names[:] = [new if name == old else name for name in names]
+
+    for (name, kind, _), given in zip(inputs, graph.input, strict=True):
+        double = name if kind in ("STRING", "DOUBLE") else f"{name}_as_double"
+        rename(given.name, double)
         given.name = name
-        if wide != name:
+        if double != name:
             given.type.tensor_type.elem_type = getattr(TensorProto, kind)
-            cast = helper.make_node("Cast", [name], [wide], wide, to=TensorProto.DOUBLE)
+            cast = helper.make_node("Cast", [name], [double], double, to=TensorProto.DOUBLE)
             graph.node.insert(0, cast)
     for output in graph.output:
-        kind = output.type.tensor_type
-        if narrow and kind.elem_type == TensorProto.DOUBLE:
-            wide = f"{output.name}_as_double"
-            for node in graph.node:
-                node.output[:] = [wide if each == output.name else each for each in node.output]
-                node.input[:] = [wide if each == output.name else each for each in node.input]
-            kind.elem_type = TensorProto.FLOAT
-            graph.node.append(
-                helper.make_node("Cast", [wide], [output.name], wide, to=TensorProto.FLOAT)
-            )
+        name, kind = output.name, output.type.tensor_type
+        if single and kind.elem_type == TensorProto.DOUBLE:
+            kind.elem_type, double = TensorProto.FLOAT, f"{name}_as_double"
+            rename(name, double)
+            cast = helper.make_node("Cast", [double], [name], double, to=TensorProto.FLOAT)
+            graph.node.append(cast)
 
 
-# Converters
-
-
-def _parts(narrow: bool) -> dict[type, tuple[Callable[..., None], Callable[..., None]]]:
-    """Return, for all that is converted here, how its outputs are shaped and how it is made."""
-
-    def made(answer: Callable[[Graph, Any, str], tuple[str, ...]]) -> Callable[..., None]:
-        return partial(_convert, answer)
-
-    return {
-        KARClassifier: (_of_classes, made(_classifier)),
-        KARRegressor: (_of_numbers, made(_regressor)),
-        KARClassifierCV: (_of_classes, made(partial(_classifier_cv, narrow=narrow))),
-        KARRegressorCV: (_of_numbers, made(partial(_regressor_cv, narrow=narrow))),
-        SimpleImputer: (_of_imputer, made(_imputer)),
-    }
-
-
-def _convert(
-    answer: Callable[[Graph, Any, str], tuple[str, ...]], scope: Any, operator: Any, container: Any
-) -> None:
-    g = Graph(scope, container)
-    wide = [g.cast(each.full_name, "DOUBLE") for each in operator.inputs]
-    x = wide[0] if len(wide) == 1 else g.op("Concat", *wide, axis=1)
-    for found, output in zip(answer(g, operator.raw_operator, x), operator.outputs, strict=True):
+def _convert(build: Builder, single: bool, scope: Any, operator: Any, container: Any) -> None:
+    """Add an estimator to the graph that skl2onnx is building."""
+    g = Graph(scope, container, single)
+    double = [g.cast(each.full_name, "DOUBLE") for each in operator.inputs]
+    x = double[0] if len(double) == 1 else g.op("Concat", *double, axis=1)
+    for result, output in zip(build(g, operator.raw_operator, x), operator.outputs, strict=True):
         name = scope.get_unique_operator_name("kar_output")
-        container.add_node("Identity", [found], [output.full_name], name=name)
+        container.add_node("Identity", [result], [output.full_name], name=name)
 
 
-def _of_classes(operator: Any) -> None:
-    from skl2onnx.common import data_types as types
+def _set_output_types(operator: Any) -> None:
+    """Set the types of an estimator's outputs: of the labels if it has classes, and of doubles."""
+    from skl2onnx.common.data_types import DoubleTensorType, Int64TensorType, StringTensorType
 
-    classes = _classes(operator.raw_operator)
-    labels = types.StringTensorType if classes.dtype.kind == "O" else types.Int64TensorType
-    label, probabilities = operator.outputs
-    label.type = labels([None])
-    probabilities.type = types.DoubleTensorType([None, len(classes)])
-
-
-def _of_numbers(operator: Any) -> None:
-    from skl2onnx.common.data_types import DoubleTensorType
-
-    operator.outputs[0].type = DoubleTensorType([None, _n_outputs(operator.raw_operator)])
-
-
-def _n_outputs(estimator: Any) -> int:
-    if isinstance(estimator, KARRegressorCV):
-        return len(estimator._mean)
-    return len(estimator._network().layers[-1].w)
-
-
-def _of_imputer(operator: Any) -> None:
-    from skl2onnx.common.data_types import DoubleTensorType, StringTensorType
-
-    imputer = operator.raw_operator
-    if any(isinstance(each.type, StringTensorType) for each in operator.inputs):
-        raise ValueError("a SimpleImputer of text cannot be exported to ONNX: there are no gaps.")
-    if imputer.add_indicator:
-        raise ValueError("SimpleImputer(add_indicator=True) cannot be exported to ONNX.")
-    operator.outputs[0].type = DoubleTensorType([None, len(_imputed(imputer))])
+    estimator = operator.raw_operator
+    if isinstance(estimator, SimpleImputer):
+        if any(isinstance(each.type, StringTensorType) for each in operator.inputs):
+            raise ValueError("a SimpleImputer of text cannot be exported: ONNX text has no gaps.")
+        if estimator.add_indicator:
+            raise ValueError("SimpleImputer(add_indicator=True) cannot be exported to ONNX.")
+        n_columns = len(_kept_columns(estimator))
+    elif hasattr(estimator, "classes_"):
+        classes = _classes(estimator)
+        label = StringTensorType if classes.dtype.kind == "O" else Int64TensorType
+        operator.outputs[0].type, n_columns = label([None]), len(classes)
+    elif isinstance(estimator, KARRegressorCV):
+        n_columns = len(estimator._mean)
+    else:
+        n_columns = len(estimator._network().layers[-1].w)
+    operator.outputs[-1].type = DoubleTensorType([None, n_columns])
 
 
 def _classes(estimator: Any) -> NDArray[Any]:
-    """Return the classes as ONNX can hold them: integers, or text as objects."""
+    """Return the classes in a type that ONNX has: 64-bit integers, or text as objects."""
     classes = np.asarray(estimator.classes_)
     if classes.dtype.kind in "biu":
         return classes.astype(np.int64)
     if all(isinstance(each, str) for each in classes):
         return classes.astype(object)
     raise ValueError(
-        f"classes such as {classes[0]!r} cannot be exported to ONNX: name them by integers or text."
+        f"classes such as {classes[0]!r} cannot be exported to ONNX: use integers or text."
     )
 
 
-# What estimators answer
+# Predictions
 
 
 def _network(g: Graph, network: Network, x: str, activate: bool) -> str:
-    """Return the outputs of a network, or its scores if the last layer is not to be activated."""
+    """Return the outputs of a network, with or without the activation of its last layer."""
     for layer in network.layers:
         check_known(layer.f)
     x = A = x if network.input_map is None else _input_map(g, on_host(network.input_map), x)
@@ -298,16 +269,12 @@ def _labels(g: Graph, estimator: Any, codes: str) -> str:
     return g.op("Gather", _classes(estimator), codes)
 
 
-def _largest(g: Graph, answers: str) -> str:
-    return g.op("ArgMax", answers, axis=1, keepdims=0)
-
-
 def _classifier(g: Graph, estimator: KARClassifier, x: str) -> tuple[str, str]:
     network = estimator._network()
     if len(estimator.classes_) > 2:
-        answers = _network(g, network, x, activate=True)
-        probabilities = g.op("Softmax", g.op("Mul", answers, 4.0), axis=1)
-        return _labels(g, estimator, _largest(g, answers)), probabilities
+        scores = _network(g, network, x, activate=True)
+        probabilities = g.op("Softmax", g.op("Mul", scores, 4.0), axis=1)
+        return _labels(g, estimator, g.largest(scores)), probabilities
     f = network.layers[-1].f
     low, high = f.phi(class_outputs(f, 2))[:, 0]
     Z = _network(g, network, x, activate=False)
@@ -321,46 +288,55 @@ def _regressor(g: Graph, estimator: KARRegressor, x: str) -> tuple[str]:
     return (_network(g, estimator._network(), x, activate=True),)
 
 
-def _mean_answer(g: Graph, networks: list[Network], x: str, narrow: bool) -> str:
+def _mean_prediction(g: Graph, networks: list[Network], x: str) -> str:
+    """Return the mean prediction of an ensemble; members may share a view of the inputs."""
     shown: dict[int, str] = {}
     total = ""
     for network in networks:
         view: Any = network.view
         if id(view) not in shown:
-            shown[id(view)] = seen_through(g, view, x, narrow)
-        answer = _network(g, network, shown[id(view)], activate=True)
-        total = g.op("Add", total, answer) if total else answer
+            shown[id(view)] = seen_through(g, view, x)
+        prediction = _network(g, network, shown[id(view)], activate=True)
+        total = g.op("Add", total, prediction) if total else prediction
     return g.op("Div", total, float(len(networks)))
 
 
-def _classifier_cv(g: Graph, estimator: KARClassifierCV, x: str, narrow: bool) -> tuple[str, str]:
-    answers = _mean_answer(g, estimator._networks(), x, narrow)
-    certain = g.op("Softmax", g.op("Div", answers, estimator.temperature_), axis=1)
-    doubt = estimator.doubt_
-    scaled = g.op("Mul", certain, 1.0 - doubt)
-    probabilities = g.op("Add", scaled, doubt / len(estimator.classes_))
-    return _labels(g, estimator, _largest(g, answers)), probabilities
+def _classifier_cv(g: Graph, estimator: KARClassifierCV, x: str) -> tuple[str, str]:
+    scores = _mean_prediction(g, estimator._networks(), x)
+    certain = g.op("Softmax", g.op("Div", scores, estimator.temperature_), axis=1)
+    scaled = g.op("Mul", certain, 1.0 - estimator.doubt_)
+    probabilities = g.op("Add", scaled, estimator.doubt_ / len(estimator.classes_))
+    return _labels(g, estimator, g.largest(scores)), probabilities
 
 
-def _regressor_cv(g: Graph, estimator: KARRegressorCV, x: str, narrow: bool) -> tuple[str]:
-    answers = _mean_answer(g, estimator._networks(), x, narrow)
-    return (g.op("Add", g.op("Mul", answers, estimator._scale), estimator._mean),)
+def _regressor_cv(g: Graph, estimator: KARRegressorCV, x: str) -> tuple[str]:
+    standardised = _mean_prediction(g, estimator._networks(), x)
+    return (g.op("Add", g.op("Mul", standardised, estimator._scale), estimator._mean),)
 
 
-def _imputed(imputer: SimpleImputer) -> NDArray[np.int64]:
-    """Return which columns are kept: those with any value, or all if empty ones are kept."""
-    statistics = np.asarray(imputer.statistics_, dtype=np.float64)
-    kept = np.ones(len(statistics), dtype=bool)
-    if imputer.strategy != "constant" and not imputer.keep_empty_features:
-        kept = ~np.isnan(statistics)
-    return np.flatnonzero(kept).astype(np.int64)
+def _kept_columns(imputer: SimpleImputer) -> NDArray[np.int64]:
+    """Return the indices of the columns that an imputer keeps."""
+    empty = np.isnan(np.asarray(imputer.statistics_, dtype=np.float64))
+    if imputer.strategy == "constant" or imputer.keep_empty_features:
+        empty[:] = False
+    return np.flatnonzero(~empty).astype(np.int64)
 
 
 def _imputer(g: Graph, imputer: SimpleImputer, x: str) -> tuple[str]:
     """Fill gaps in doubles, for which onnxruntime's own operator has no kernel."""
-    kept = _imputed(imputer)
+    kept = _kept_columns(imputer)
     statistics: Array = np.asarray(imputer.statistics_, dtype=np.float64)[kept]
     x = g.op("Gather", x, kept, axis=1)
     value = float(imputer.missing_values)
     gaps = g.op("IsNaN", x) if np.isnan(value) else g.op("Equal", x, value)
     return (g.op("Where", gaps, statistics, x),)
+
+
+# The estimators that are converted here, with the functions that add them to a graph.
+BUILDERS: dict[type, Builder] = {
+    KARClassifier: _classifier,
+    KARRegressor: _regressor,
+    KARClassifierCV: _classifier_cv,
+    KARRegressorCV: _regressor_cv,
+    SimpleImputer: _imputer,
+}

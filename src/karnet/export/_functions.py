@@ -1,7 +1,7 @@
 """Activations, kernels and views as nodes of an ONNX graph that computes in double precision.
 
-onnxruntime has kernels for doubles of few functions. The others are put together from those, to a
-few units in the last place: a polynomial where no formula will do.
+onnxruntime implements only a few functions for doubles. The others are composed of these, with an
+error of a few units in the last place; where there is no formula, a polynomial is used.
 """
 
 from __future__ import annotations
@@ -18,22 +18,20 @@ from ..activations import EPS, EXP_LIMIT, LARGEST_INPUT, LEAK, LOG_FOR, Activati
 from ..kernels import KERNELS
 from ._graph import Graph, Value
 
-__all__ = ["FUNCTIONS", "activated", "check_known", "exp_of", "kernel_of", "seen_through"]
-
 Array = NDArray[np.float64]
 Function = Callable[[Graph, str], str]
 
-# Up to this tangent the arctangent is a polynomial.
-NARROW = float(np.tan(np.pi / 8.0))
-# From here on nothing is felt of 1 beside the square of a number.
-LARGE = 1e9
+# The arctangent is a polynomial up to this tangent, and is reduced to smaller ones above it.
+LARGEST_POLYNOMIAL_TANGENT = float(np.tan(np.pi / 8.0))
+# From here on, adding 1 to the square of a number does not change it.
+LARGE_FOR_ARCSINH = 1e9
 
 
 # Elementwise functions
 
 
 def _polynomial(g: Graph, x: Value, f: Callable[[Array], Array], b: float, degree: int) -> str:
-    """Return f(x) for x between 0 and b, by the polynomial that agrees with it in its nodes."""
+    """Return f(x) for x between 0 and b, by interpolation at Chebyshev nodes."""
     best = Chebyshev.interpolate(f, degree, domain=[0.0, b])
     coefficients = best.convert(kind=Polynomial, domain=[0.0, b]).coef
     u = g.op("Sub", g.op("Mul", x, 2.0 / b), 1.0)
@@ -44,12 +42,12 @@ def _polynomial(g: Graph, x: Value, f: Callable[[Array], Array], b: float, degre
 
 
 def _log1p(g: Graph, z: str) -> str:
-    """Return log(1 + z): what 1 + z was rounded by is felt in the logarithm in proportion."""
+    """Return log(1 + z), corrected for the rounding of 1 + z."""
     u = g.op("Add", z, 1.0)
-    felt = g.op("Sub", u, 1.0)
-    none = g.op("Equal", felt, 0.0)
-    ratio = g.op("Div", z, g.op("Where", none, 1.0, felt))
-    return g.op("Where", none, z, g.op("Mul", g.op("Log", u), ratio))
+    rounded = g.op("Sub", u, 1.0)
+    tiny = g.op("Equal", rounded, 0.0)
+    ratio = g.op("Div", z, g.op("Where", tiny, 1.0, rounded))
+    return g.op("Where", tiny, z, g.op("Mul", g.op("Log", u), ratio))
 
 
 def _with_sign(g: Graph, size: str, x: str) -> str:
@@ -57,8 +55,8 @@ def _with_sign(g: Graph, size: str, x: str) -> str:
 
 
 def _arctan(g: Graph, x: str) -> str:
-    size = g.op("Abs", x)
-    steep, middle = g.op("Greater", size, 1.0 / NARROW), g.op("Greater", size, NARROW)
+    size, narrow = g.op("Abs", x), LARGEST_POLYNOMIAL_TANGENT
+    steep, middle = g.op("Greater", size, 1.0 / narrow), g.op("Greater", size, narrow)
     turned = g.op("Div", g.op("Sub", size, 1.0), g.op("Add", size, 1.0))
     inverse = g.op("Neg", g.op("Reciprocal", g.op("Max", size, 1.0)))
     r = g.op("Where", steep, inverse, g.op("Where", middle, turned, size))
@@ -67,7 +65,7 @@ def _arctan(g: Graph, x: str) -> str:
     def ratio(z: Array) -> Array:
         return np.asarray(np.arctan(np.sqrt(z)) / np.sqrt(z))
 
-    slope = _polynomial(g, g.op("Mul", r, r), ratio, NARROW**2, 12)
+    slope = _polynomial(g, g.op("Mul", r, r), ratio, narrow**2, 12)
     return _with_sign(g, g.op("Add", start, g.op("Mul", r, slope)), x)
 
 
@@ -78,12 +76,12 @@ def _arccos(g: Graph, c: str) -> str:
 
 def _arcsinh(g: Graph, x: str) -> str:
     size = g.op("Abs", x)
-    near = g.op("Min", size, LARGE)
+    near = g.op("Min", size, LARGE_FOR_ARCSINH)
     square = g.op("Mul", near, near)
     root = g.op("Sqrt", g.op("Add", square, 1.0))
     small = _log1p(g, g.op("Add", near, g.op("Div", square, g.op("Add", root, 1.0))))
     large = g.op("Add", g.op("Log", g.op("Max", size, 1.0)), float(np.log(2.0)))
-    return _with_sign(g, g.op("Where", g.op("Less", size, LARGE), small, large), x)
+    return _with_sign(g, g.op("Where", g.op("Less", size, LARGE_FOR_ARCSINH), small, large), x)
 
 
 def _softplus(g: Graph, x: str) -> str:
@@ -124,7 +122,7 @@ def _plain(kind: str) -> Function:
     return lambda g, x: g.op(kind, x)
 
 
-# Those of `ACTIVATIONS`.
+# The functions of `ACTIVATIONS`, by name.
 FUNCTIONS: dict[str, Function] = {
     "logit": _logit,
     "logit_clipped": _clipped,
@@ -143,7 +141,7 @@ FUNCTIONS: dict[str, Function] = {
 
 
 def check_known(f: Activation) -> None:
-    """Raise an error unless an activation is one of the table, or made of one."""
+    """Raise an error if an activation is a custom one."""
     if by_name(f.name) != f:
         raise ValueError(
             f"activation {f.name!r} is a custom one, which cannot be exported to ONNX: use one of "
@@ -152,14 +150,14 @@ def check_known(f: Activation) -> None:
 
 
 def activated(g: Graph, f: Activation, x: str) -> str:
-    """Return f(x), f being known."""
+    """Return f(x) for an activation that is not a custom one."""
     if f.name.startswith(LOG_FOR):
         return g.op("Log", g.op("Max", x, EPS))
     return FUNCTIONS[f.name](g, x)
 
 
 def exp_of(g: Graph, x: str) -> str:
-    """Return exp(x), where x is not too large for that."""
+    """Return exp(x), with x clipped so that the result is finite."""
     return g.op("Exp", g.op("Clip", x, -EXP_LIMIT, EXP_LIMIT))
 
 
@@ -167,7 +165,7 @@ def exp_of(g: Graph, x: str) -> str:
 
 
 def kernel_of(g: Graph, name: str, x: str, Z: Array, scale: float = 1.0, depth: int = 1) -> str:
-    """Return the kernel matrix of the rows of x and Z, as `KERNELS` has it."""
+    """Return the kernel matrix of the rows of x and Z for a kernel of `KERNELS`."""
     if not KERNELS[name].scaled:
         return _of_angles(g, name, _angles(g, x, Z), depth)
     D = _distances(g, x, Z, absolute=name == "laplace_l1")
@@ -181,11 +179,15 @@ def kernel_of(g: Graph, name: str, x: str, Z: Array, scale: float = 1.0, depth: 
 
 
 def _distances(g: Graph, x: str, Z: Array, absolute: bool) -> str:
-    """Return distances, added up column by column: exact for equal rows, and no larger array."""
+    """Return the distances between the rows of x and Z.
+
+    They are summed column by column: equal rows have a distance of exactly zero, and no array is
+    larger than the result.
+    """
 
     def add(g: Graph, D: str, column: str, centres: str) -> str:
-        apart = g.op("Sub", g.op("Unsqueeze", column, np.array([1])), centres)
-        return g.op("Add", D, g.op("Abs", apart) if absolute else g.op("Mul", apart, apart))
+        gap = g.op("Sub", g.op("Unsqueeze", column, np.array([1])), centres)
+        return g.op("Add", D, g.op("Abs", gap) if absolute else g.op("Mul", gap, gap))
 
     n_rows = g.op("Gather", g.op("Shape", x), np.array([0]))
     shape = g.op("Concat", n_rows, np.array([len(Z)]), axis=0)
@@ -218,24 +220,8 @@ def _of_angles(g: Graph, name: str, C: str, depth: int) -> str:
 # Views
 
 
-def seen_through(g: Graph, view: View, x: str, narrow: bool) -> str:
-    """Return the rows as a view shows them.
-
-    Parameters
-    ----------
-    g : Graph
-        Where nodes are added.
-    view : View
-        The view.
-    x : str
-        The rows.
-    narrow : bool
-        Whether they may have been of single precision: a value is then equal to its rounding too.
-
-    Returns
-    -------
-    str
-    """
+def seen_through(g: Graph, view: View, x: str) -> str:
+    """Return the rows of x transformed by a view."""
     match view:
         case Standard():
             z = _columns(g, x, view.features)
@@ -244,9 +230,9 @@ def seen_through(g: Graph, view: View, x: str, narrow: bool) -> str:
         case Ranks():
             return _ranks(g, view, x, np.arange(len(view.features)))
         case Indicators():
-            return _indicators(g, view, x, narrow)
+            return _indicators(g, view, x)
         case Stretched():
-            z = seen_through(g, view.view, x, narrow)
+            z = seen_through(g, view.view, x)
             return g.op("Mul", z, view.root) if view.root.ndim == 1 else g.product(z, view.root)
     raise ValueError(f"a view of the type {type(view).__name__} cannot be exported to ONNX.")
 
@@ -256,7 +242,7 @@ def _columns(g: Graph, x: str, which: NDArray[np.intp]) -> str:
 
 
 def _ranks(g: Graph, view: Ranks, x: str, which: NDArray[np.intp]) -> str:
-    """Return some of the columns of a view: interpolated between nodes that bisection finds."""
+    """Return some columns of a view, interpolated between nodes found by bisection."""
     z = _columns(g, x, view.features[which])
     if not len(which):
         return z
@@ -269,27 +255,27 @@ def _ranks(g: Graph, view: Ranks, x: str, which: NDArray[np.intp]) -> str:
 
     def interpolate(g: Graph, x: str, values: str, scores: str, slopes: str) -> str:
         x = g.op("Max", x, g.op("Gather", values, np.array([0])))
-        place = g.op("Expand", np.array([0]), g.op("Shape", x))
+        index = g.op("Expand", np.array([0]), g.op("Shape", x))
         for step in 2 ** np.arange(steps)[::-1]:
-            further = g.op("Add", place, np.array(step))
-            there = g.op("LessOrEqual", g.op("Gather", values, further), x)
-            place = g.op("Where", there, further, place)
-        rise = g.op("Sub", x, g.op("Gather", values, place))
-        rise = g.op("Mul", rise, g.op("Gather", slopes, place))
-        return g.op("Add", g.op("Gather", scores, place), rise)
+            next_index = g.op("Add", index, np.array(step))
+            reached = g.op("LessOrEqual", g.op("Gather", values, next_index), x)
+            index = g.op("Where", reached, next_index, index)
+        rise = g.op("Sub", x, g.op("Gather", values, index))
+        rise = g.op("Mul", rise, g.op("Gather", slopes, index))
+        return g.op("Add", g.op("Gather", scores, index), rise)
 
-    shown = g.scan(interpolate, [g.op("Transpose", z, perm=[1, 0]), *table])
-    return g.op("Transpose", shown, perm=[1, 0])
+    columns = g.scan(interpolate, [g.op("Transpose", z, perm=[1, 0]), *table])
+    return g.op("Transpose", columns, perm=[1, 0])
 
 
-def _indicators(g: Graph, view: Indicators, x: str, narrow: bool) -> str:
+def _indicators(g: Graph, view: Indicators, x: str) -> str:
     plain = _ranks(g, view.ranks, x, view.plain)
     if not view.columns:
         return plain
     features, values, shares, scales = map(np.array, zip(*view.columns, strict=True))
     z = _columns(g, x, features)
     equal = g.op("Equal", z, values)
-    if narrow:
+    if g.single:  # an input may be the rounding of a value
         equal = g.op("Or", equal, g.op("Equal", z, values.astype(np.float32).astype(np.float64)))
-    shown = g.op("Div", g.op("Sub", g.cast(equal, "DOUBLE"), shares), scales)
-    return g.op("Concat", plain, shown, axis=1) if len(view.plain) else shown
+    indicators = g.op("Div", g.op("Sub", g.cast(equal, "DOUBLE"), shares), scales)
+    return g.op("Concat", plain, indicators, axis=1) if len(view.plain) else indicators

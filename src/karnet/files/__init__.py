@@ -1,4 +1,4 @@
-"""Estimators and pipelines as files that run no code when they are read."""
+"""Model files: estimators and pipelines in files that run no code when they are read."""
 
 from __future__ import annotations
 

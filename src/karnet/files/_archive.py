@@ -1,8 +1,8 @@
-"""The archive of a model file: how it is written, checked and read.
+"""Writing, checking and reading the archive of a model file.
 
-A model file is a zip archive in the format of skops. `schema.json` is a tree of nodes, its arrays
-are .npy files, and `karnet.json` names the versions that wrote it. Only types and functions listed
-in `karnet.files.types` are resolved, both when writing and when reading. Nothing is ever unpickled.
+A model file is a zip archive in the format of skops. `schema.json` is a tree of nodes, the arrays
+are .npy files, and `karnet.json` names the versions that wrote the file. Only types and functions
+listed in `karnet.files.types` are written and read. Nothing is ever unpickled.
 """
 
 from __future__ import annotations
@@ -22,27 +22,33 @@ from numpy.typing import NDArray
 from sklearn.exceptions import InconsistentVersionWarning
 
 from .._util.atomic_file import whole_file
+from .._util.extras import require
 from .._version import __version__
 from ._check import RefusedError, check_array, check_tree
 from ._fitted import check_fitted
 from ._tree import Tree
 from .types import SKRUB, TRUSTED, by_tag
 
-__all__ = ["load", "save"]
-
-# The version of the format above. Format 1 named classes by the modules they were in.
+# The version of the format. Format 1 named classes by the modules that they were in.
 FORMAT = 2
-HEADER, TREE, ARRAY = "karnet.json", "schema.json", re.compile(r"\d{1,9}\.npy")
-# How many bytes may come out of each byte of a file, and of a small one in any case.
-RATIO, SLACK = 100, 1 << 20
-# Most bytes of a tree, which takes some twenty times that in memory.
-LARGEST_TREE = 1 << 27
-# Numbers hardly shrink, at any level.
-LEVEL = 1
+# The entry of the archive with the versions.
+HEADER = "karnet.json"
+# The entry of the archive with the tree.
+TREE = "schema.json"
+# The names of the entries with arrays.
+ARRAY = re.compile(r"\d{1,9}\.npy")
+# The largest number of decompressed bytes for each byte of a file.
+MAX_EXPANSION = 100
+# Decompressed bytes that are allowed in addition, for small files.
+EXTRA_BYTES = 1 << 20
+# The largest number of bytes of a tree, which takes about twenty times as many in memory.
+MAX_TREE_BYTES = 1 << 27
+# The fastest level, since numbers hardly shrink at any level.
+COMPRESSION_LEVEL = 1
 
 
 def save(estimator: Any, path: str | os.PathLike[str]) -> None:
-    """Write an estimator to a file, whole or not at all.
+    """Write an estimator to a file, either completely or not at all.
 
     Parameters
     ----------
@@ -50,16 +56,17 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
         A karnet estimator, fitted or not, alone or in a pipeline with scikit-learn's usual
         transformers and skrub's TableVectorizer.
     path : str or path
-        The file. If there is one, it is replaced when the new one is complete.
+        The file. An existing file is replaced when the new one is complete.
 
     Raises
     ------
     ValueError
-        If it holds what a file cannot: custom activations, functions, types that are not listed.
+        If the estimator has a part that a file cannot hold: a custom activation, a function, or an
+        object of a type that is not listed.
 
     See Also
     --------
-    load : Read it again.
+    load : Read an estimator from a file.
 
     Examples
     --------
@@ -77,7 +84,7 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
     tree = Tree(estimator)
     header = json.dumps({"format": FORMAT, **_versions(tree.names)})
     schema = json.dumps(tree.root, separators=(",", ":"))
-    if len(schema) > LARGEST_TREE:
+    if len(schema) > MAX_TREE_BYTES:
         raise ValueError(f"{type(estimator).__name__} has too many parts for a model file.")
     texts = {HEADER: header, TREE: schema}
     with whole_file(Path(path)) as unfinished, unfinished.open("xb+") as file:
@@ -85,17 +92,15 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
             file.seek(0)
             file.truncate()
             n_bytes = _write(file, texts, tree.arrays, compression)
-            # What shrinks more than `load` lets pass is left as it is.
-            if n_bytes <= RATIO * file.tell():
+            # `load` would refuse a file that shrinks more, so its arrays are not compressed.
+            if n_bytes <= MAX_EXPANSION * file.tell():
                 break
 
 
 def _versions(names: set[str]) -> dict[str, str]:
     """Return the versions of all libraries whose types are saved."""
-    found = {"karnet": __version__, "scikit-learn": metadata.version("scikit-learn")}
-    if _uses_skrub(names):
-        found["skrub"] = _checked_skrub()
-    return found
+    versions = {"karnet": __version__, "scikit-learn": metadata.version("scikit-learn")}
+    return versions | ({"skrub": _checked_skrub()} if _uses_skrub(names) else {})
 
 
 def _uses_skrub(names: set[str]) -> bool:
@@ -103,28 +108,28 @@ def _uses_skrub(names: set[str]) -> bool:
 
 
 def _checked_skrub() -> str:
-    """Return the version of skrub, if it is one whose types are listed."""
-    wanted = f"needs skrub {SKRUB}: pip install 'karnet[table]'."
-    try:
-        found = metadata.version("skrub")
-    except metadata.PackageNotFoundError as error:
-        raise ImportError(f"a model file with a TableVectorizer {wanted}") from error
-    if not found.startswith(f"{SKRUB}."):
-        raise ImportError(f"a model file with a TableVectorizer {wanted} Installed is {found}.")
-    return found
+    """Return the installed version of skrub, if its types are listed."""
+    require("a model file with a TableVectorizer", "table", "skrub")
+    installed = metadata.version("skrub")
+    if not installed.startswith(f"{SKRUB}."):
+        raise ImportError(
+            f"a model file with a TableVectorizer needs skrub {SKRUB}, but {installed} is "
+            "installed: pip install 'karnet[table]'."
+        )
+    return installed
 
 
 def _write(
     file: IO[bytes], texts: dict[str, str], arrays: list[NDArray[Any]], compression: int
 ) -> int:
-    """Write the archive and return how many bytes come out of it; the same gives the same."""
+    """Write the archive, the same bytes for the same model, and return its decompressed size."""
 
     def entry(name: str) -> ZipInfo:
         info = ZipInfo(name)
         info.compress_type = compression
         return info
 
-    with ZipFile(file, "w", compresslevel=LEVEL) as archive:
+    with ZipFile(file, "w", compresslevel=COMPRESSION_LEVEL) as archive:
         for name, text in texts.items():
             archive.writestr(entry(name), text)
         for k, array in enumerate(arrays):
@@ -134,10 +139,10 @@ def _write(
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """Read an estimator from a file that `save` wrote.
+    """Read an estimator from a file written by `save`.
 
-    Nothing in the file can make this run code: types and functions in it must be on a fixed list,
-    arrays are read without pickle, and sizes are checked before anything is allocated.
+    Reading a file cannot run code: all types and functions in the file must be on a fixed list,
+    arrays are read without pickle, and sizes are checked before memory is allocated.
 
     Parameters
     ----------
@@ -147,33 +152,30 @@ def load(path: str | os.PathLike[str]) -> Any:
     Returns
     -------
     estimator
-        As it was saved.
+        The estimator that was saved.
 
     Raises
     ------
     ValueError
-        If the file is damaged, was changed, comes from elsewhere or from a newer version.
+        If the file is damaged, was changed, was not written by `save`, or was written by a newer
+        version.
 
     See Also
     --------
-    save : Write it.
+    save : Write an estimator to a file.
     """
-    try:
-        import skops.io
-    except ModuleNotFoundError as error:
-        raise ImportError(
-            "reading model files needs skops: pip install 'karnet[files]'."
-        ) from error
+    require("reading model files", "files", "skops")
+    import skops.io
 
     data = Path(path).read_bytes()
     try:
         data, header, names = _checked(data)
         if _uses_skrub(names):
             _checked_skrub()
-        # A shorter list is searched sooner, and skops searches it for every node.
+        # skops searches this list for every node, so a short one saves time.
         trusted = [name for name in TRUSTED if name in names]
         with warnings.catch_warnings():
-            # One warning is enough, and it is not about pickles.
+            # It is about pickles; karnet's own warning follows.
             warnings.simplefilter("ignore", InconsistentVersionWarning)
             estimator = skops.io.loads(data, trusted=trusted)
         check_fitted(estimator)
@@ -193,21 +195,21 @@ def load(path: str | os.PathLike[str]) -> Any:
 def _warn_of_versions(
     path: str | os.PathLike[str], header: dict[str, Any], names: set[str]
 ) -> None:
-    saved, here = str(header.get("scikit-learn")), metadata.version("scikit-learn")
-    theirs = any(name.startswith("sklearn.") for name in names)
-    if theirs and saved.split(".")[:2] != here.split(".")[:2]:
+    saved, installed = str(header.get("scikit-learn")), metadata.version("scikit-learn")
+    uses_sklearn = any(name.startswith("sklearn.") for name in names)
+    if uses_sklearn and saved.split(".")[:2] != installed.split(".")[:2]:
         warnings.warn(
-            f"{os.fspath(path)} holds transformers of scikit-learn {saved:.20}, and {here} is "
-            "installed: compare predictions, or save it again.",
+            f"{os.fspath(path)} holds transformers of scikit-learn {saved:.20}, but {installed} is "
+            "installed: compare predictions, or save the model again.",
             stacklevel=3,
         )
 
 
 def _checked(data: bytes) -> tuple[bytes, dict[str, Any], set[str]]:
-    """Return a model file in today's format, its header and the names in it, if it is valid."""
+    """Check a model file; return it in the current format, its header and the names in it."""
     if not data.startswith(b"PK\x03\x04"):
         raise RefusedError(
-            "it is no model file of karnet, or only a part of one (pickles are never read)"
+            "it is not a model file of karnet, or only a part of one (pickles are never read)"
         )
     with ZipFile(io.BytesIO(data)) as archive:
         files = archive.infolist()
@@ -224,7 +226,7 @@ def _checked(data: bytes) -> tuple[bytes, dict[str, Any], set[str]]:
 
 
 def _upgraded(archive: ZipFile, header: dict[str, Any]) -> bytes:
-    """Return an archive of format 1 in today's format: classes named by their tags."""
+    """Return an archive of format 1 in the current format, which names classes by their tags."""
     buffer = io.BytesIO()
     with ZipFile(buffer, "w") as upgraded:
         upgraded.writestr(HEADER, json.dumps({**header, "format": FORMAT}))
@@ -238,33 +240,33 @@ def _upgraded(archive: ZipFile, header: dict[str, Any]) -> bytes:
 def _check_entries(files: list[ZipInfo], n_bytes: int) -> None:
     names = [info.filename for info in files]
     if HEADER not in names or TREE not in names:
-        raise RefusedError("it is no model file of karnet")
+        raise RefusedError("it is not a model file of karnet")
     for info in files:
         if info.filename not in (HEADER, TREE) and not ARRAY.fullmatch(info.filename):
-            raise RefusedError(f"it holds {info.filename!r}, which has no place in a model file")
+            raise RefusedError(f"it holds {info.filename!r}, which is not part of a model file")
         if info.flag_bits & 1 or info.compress_type not in (ZIP_STORED, ZIP_DEFLATED):
-            raise RefusedError("it is encrypted, or compressed in a way that is not ours")
+            raise RefusedError("it is encrypted, or compressed by another method than deflate")
     if len(set(names)) < len(names):
-        raise RefusedError("it holds two files of one name")
-    # No more than a file claims is ever decompressed.
+        raise RefusedError("it holds two files of the same name")
+    # zipfile never decompresses more bytes than an entry claims to have.
     sizes = {info.filename: info.file_size for info in files}
-    if sum(sizes.values()) > RATIO * n_bytes + SLACK or sizes[TREE] > LARGEST_TREE:
-        raise RefusedError("far more would come out of it than a model file holds")
+    if sum(sizes.values()) > MAX_EXPANSION * n_bytes + EXTRA_BYTES or sizes[TREE] > MAX_TREE_BYTES:
+        raise RefusedError("it would decompress to far more bytes than a model file holds")
 
 
-def _checked_header(said: Any) -> dict[str, Any]:
-    header: dict[str, Any] = said if isinstance(said, dict) else {}
+def _checked_header(content: Any) -> dict[str, Any]:
+    header: dict[str, Any] = content if isinstance(content, dict) else {}
     number = header.get("format")
     if type(number) is not int or number < 1:
-        raise RefusedError("it does not say which format it has")
+        raise RefusedError("it does not name its format")
     if number > FORMAT:
         raise RefusedError(
             f"it has format {number} and was written by karnet {header.get('karnet')!s:.20}, but "
-            f"this is karnet {__version__}, which reads formats up to {FORMAT}: upgrade karnet"
+            f"karnet {__version__} reads formats up to {FORMAT}: upgrade karnet"
         )
     skrub = str(header.get("skrub", SKRUB))
     if skrub != SKRUB and not skrub.startswith(f"{SKRUB}."):
         raise RefusedError(
-            f"its TableVectorizer is of skrub {skrub:.20}, and this karnet reads those of {SKRUB}"
+            f"its TableVectorizer is of skrub {skrub:.20}, but karnet {__version__} reads {SKRUB}"
         )
     return header

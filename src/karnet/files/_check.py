@@ -1,8 +1,8 @@
-"""What a model file must be before skops is given it: every name listed, every array what it says.
+"""The checks of a model file's tree and arrays, before skops reads them.
 
-skops trusts more than `karnet.files.types` lists, and spends time and memory on what a file claims.
-Here everything is read as text and refused with a reason, before anything of it is imported, made
-or allocated.
+skops trusts more types than `karnet.files.types` lists, and spends the time and the memory that a
+file asks for. The checks read the file as text and refuse it with a reason, before any type is
+imported, any object is made or any array is allocated.
 """
 
 from __future__ import annotations
@@ -14,51 +14,42 @@ from typing import IO, Any
 
 from numpy.lib import format as npy
 
-from ._tree import KINDS, PROTOCOL, Node
+from ._tree import ARRAY_KINDS, PROTOCOL, Node
 from .types import ACTIVATION, ALLOWED, DATACLASSES, resolved
 
-__all__ = ["RefusedError", "check_array", "check_tree"]
-
-# How many times as many nodes there may be if those referred to are counted again, as skops goes
-# through them each time, and how many at all.
-EXPANSION, MOST = 100, 10**9
-# Longest header of an array.
-HEADER = 10_000
-KEYS = ("__loader__", "__module__", "__class__")
+# The largest factor by which following all references, as skops does, may multiply the nodes.
+MAX_REPETITION = 100
+# The largest number of nodes with all references followed.
+MAX_NODES = 10**9
+# The largest number of bytes in the header of an array.
+MAX_ARRAY_HEADER = 10_000
+# The readers of array headers, by the version of the .npy format.
+HEADER_READERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
 
 
 class RefusedError(Exception):
-    """A file is not what `karnet.save` writes; the message is the reason."""
+    """A file was not written by `karnet.save`; the message is the reason."""
 
 
 def check_tree(root: Any, files: set[str]) -> set[str]:
     """Check the tree of a file, and return the names of all types and functions in it.
 
-    Parameters
-    ----------
-    root : object
-        What the JSON text says.
-    files : set of str
-        The names of the arrays beside it.
-
-    Returns
-    -------
-    set of str
+    The root is the content of the JSON text, and the files are the arrays in the archive.
     """
     root = dict(_expect(root, dict, "tree"))
     if root.pop("protocol", None) != PROTOCOL:
         raise RefusedError("its tree is of another version")
     check = _Check()
-    check.limit(check.node(root), EXPANSION * check.n_written)
+    _check_number(check.node(root), MAX_REPETITION * check.n_written)
     if root["__loader__"] != "ObjectNode":
         raise RefusedError("it holds no estimator")
     if check.files != files:
-        raise RefusedError("its arrays are not those that its tree names")
+        raise RefusedError("its arrays are not the arrays that its tree names")
     return check.names
 
 
 class _Check:
-    """A walk through all nodes; each returns how many there are if references are followed."""
+    """The checks of all nodes; each returns the number of nodes with references followed."""
 
     def __init__(self) -> None:
         self.names: set[str] = set()
@@ -67,7 +58,7 @@ class _Check:
         self._complete: dict[int, tuple[Node, int]] = {}
 
     def node(self, node: Any, loaders: Collection[str] = ALLOWED) -> int:
-        """Check a node that one of some loaders makes, and all below it."""
+        """Check a node and all nodes below it; only some loaders are allowed here."""
         self.n_written += 1
         number = _expect(_expect(node, dict, "node").get("__id__", 0), int, "number")
         if set(node) == {"__id__"}:
@@ -75,52 +66,52 @@ class _Check:
                 raise RefusedError("a node refers to none before it")
             node, size = self._complete[number]
         else:
-            size = 1 + _WALKS[self._loader(node)](self, node)
-            self.limit(size, MOST)
+            size = 1 + self._content(self._loader(node), node)
+            _check_number(size, MAX_NODES)
             if number in self._complete:
-                raise RefusedError("two nodes have one id")
+                raise RefusedError("two nodes have the same id")
             if number:
                 self._complete[number] = node, size
         if node["__loader__"] not in loaders:
-            raise RefusedError(f"a {node['__loader__']} is where it cannot be")
+            raise RefusedError(f"a {node['__loader__']} is not allowed where it is")
         return size
 
-    @staticmethod
-    def limit(size: int, most: int) -> None:
-        """Raise an error if there are too many nodes."""
-        if size > most:
-            raise RefusedError("its nodes refer to each other too often")
-
     def _loader(self, node: Node) -> str:
-        loader, module, kind = (_expect(node.get(key), str, key) for key in KEYS)
+        keys = ("__loader__", "__module__", "__class__")
+        loader, module, kind = (_expect(node.get(key), str, key) for key in keys)
         name = f"{module}.{kind}"
         if name not in ALLOWED.get(loader, ()) or "." in kind:
             raise RefusedError(f"it names {name} ({loader}), which is not on the list")
         self.names.add(name)
         return str(loader)
 
-    def _leaf(self, node: Node) -> int:
-        return 0
+    def _content(self, loader: str, node: Node) -> int:
+        match loader:
+            case "TypeNode" | "FunctionNode":
+                return 0
+            case "JsonNode":
+                _content(node, str)
+                return 0
+            case "SliceNode":
+                for end in _content(node, dict).values():
+                    if end is not None:
+                        _expect(end, int, "end of a slice")
+                return 0
+            case "ListNode" | "TupleNode":
+                return sum(map(self.node, _content(node, list)))
+            case "DTypeNode" | "ConstructorFromReduceNode":
+                return self.node(node.get("content"), ("TupleNode", "NdArrayNode"))
+            case "DictNode":
+                return self._dict(node)
+            case "NdArrayNode":
+                return self._array(node)
+            case "ObjectNode":
+                return self._object(node)
+        raise RefusedError(f"a {loader} is not checked")
 
-    def _text(self, node: Node) -> int:
-        _content(node, str)
-        return 0
-
-    def _inner(self, node: Node) -> int:
-        return self.node(node.get("content"), ("TupleNode", "NdArrayNode"))
-
-    def _each(self, node: Node) -> int:
-        return sum(self.node(each) for each in _content(node, list))
-
-    def _ends(self, node: Node) -> int:
-        for end in _content(node, dict).values():
-            if end is not None:
-                _expect(end, int, "end of a slice")
-        return 0
-
-    def _pairs(self, node: Node) -> int:
+    def _dict(self, node: Node) -> int:
         kinds = _expect(node.get("key_types"), dict, "list of types")
-        # With a number skops could take another node in its place.
+        # If this list had an id, skops could read another node instead.
         if self._loader(kinds) != "ListNode" or "__id__" in kinds:
             raise RefusedError("the types of keys are no list of their own")
         size = sum(self.node(kind, ("TypeNode",)) for kind in _content(kinds, list))
@@ -131,28 +122,31 @@ class _Check:
             self.files.add(_expect(node.get("file"), str, "file"))
             return 0
         if node.get("type") != "json" or node["__class__"] != "ndarray":
-            raise RefusedError("an array is neither numbers nor a list")
-        return self._each(node) + self.node(node.get("shape"), ("TupleNode",))
+            raise RefusedError("an array is neither a file nor a list")
+        values = sum(map(self.node, _content(node, list)))
+        return values + self.node(node.get("shape"), ("TupleNode",))
 
     def _object(self, node: Node) -> int:
         name, state = f"{node['__module__']}.{node['__class__']}", node.get("content")
         size = 0 if state is None else self.node(state, ("DictNode",))
         content = {} if state is None else _content(state, dict)
         _check_keys(name, set(content))
-        if "memory" in content and self._value(content["memory"]) != "null":
+        memory = content.get("memory")
+        if memory is not None and set(memory) == {"__id__"}:
+            memory, _ = self._complete[memory["__id__"]]
+        if memory is not None and memory.get("content") != "null":
             raise RefusedError("it names a folder of pickles")
         return size
 
-    def _value(self, node: Node) -> Any:
-        """Return what a node that was checked, or the one it refers to, is made of."""
-        if set(node) == {"__id__"}:
-            node, _ = self._complete[node["__id__"]]
-        return node.get("content")
+
+def _check_number(n_nodes: int, most: int) -> None:
+    if n_nodes > most:
+        raise RefusedError("its nodes refer to each other too often")
 
 
-def _expect(value: Any, kind: type, what: str) -> Any:
+def _expect(value: Any, kind: type, description: str) -> Any:
     if type(value) is not kind:
-        raise RefusedError(f"a {what} is no {kind.__name__}")
+        raise RefusedError(f"a {description} is no {kind.__name__}")
     return value
 
 
@@ -161,50 +155,26 @@ def _content(node: Node, kind: type) -> Any:
 
 
 def _check_keys(name: str, keys: set[str]) -> None:
-    """Check that a dataclass of ours has all that it needs, and nothing that it does not know."""
+    """Check that a dataclass of karnet has all required fields, and no unknown ones."""
     if name in DATACLASSES:
         known = fields(resolved(name))
-        needed = {each.name for each in known if each.default is MISSING}
-        complete = needed <= keys <= {each.name for each in known}
+        required = {each.name for each in known if each.default is MISSING}
+        complete = required <= keys <= {each.name for each in known}
     else:
         complete = name != ACTIVATION or keys == {"name"}
     if not complete:
-        raise RefusedError(f"a {name} lacks a part, or has one too many")
+        raise RefusedError(f"a {name} lacks a field, or has one too many")
 
 
 def check_array(file: IO[bytes], size: int) -> None:
-    """Check that the bytes of a file are an array of numbers, text or times, and nothing more.
-
-    Parameters
-    ----------
-    file : binary file
-        Where the array starts.
-    size : int
-        The number of its bytes.
-    """
+    """Check that a file of a given size is exactly one array of numbers, text or times."""
     version = npy.read_magic(file)
-    if version not in READERS:
+    if version not in HEADER_READERS:
         raise RefusedError("an array is of another version")
-    shape, _, dtype = READERS[version](file, max_header_size=HEADER)
-    if dtype.kind not in KINDS or dtype.hasobject:
+    shape, _, dtype = HEADER_READERS[version](file, max_header_size=MAX_ARRAY_HEADER)
+    if dtype.kind not in ARRAY_KINDS or dtype.hasobject:
         raise RefusedError(f"an array holds {dtype}")
     n_values = int(prod(shape))
     n_bytes = n_values * dtype.itemsize
     if n_bytes != size - file.tell() or (n_values and not n_bytes):
-        raise RefusedError("an array has not the size that it says")
-
-
-READERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
-_WALKS = {
-    "JsonNode": _Check._text,
-    "DictNode": _Check._pairs,
-    "ListNode": _Check._each,
-    "TupleNode": _Check._each,
-    "SliceNode": _Check._ends,
-    "NdArrayNode": _Check._array,
-    "DTypeNode": _Check._inner,
-    "TypeNode": _Check._leaf,
-    "FunctionNode": _Check._leaf,
-    "ConstructorFromReduceNode": _Check._inner,
-    "ObjectNode": _Check._object,
-}
+        raise RefusedError("an array does not have the size that its header claims")

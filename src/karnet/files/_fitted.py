@@ -1,7 +1,7 @@
-"""Whether the fitted parts of what was loaded fit together: a file may say anything.
+"""The check that the fitted attributes of a loaded model fit together.
 
-Networks are asked for an answer once. Encoders hand places in sparse matrices to compiled code,
-which writes there unseen: those are looked at themselves.
+A file may hold arrays of any shape. Networks are checked by predicting a few rows. Encoders pass
+indices to compiled code, which does not check them, so the indices themselves are checked.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from .._estimator.network_base import KARNetwork
 from ._check import RefusedError
 from ._format_1 import upgrade
 
-__all__ = ["check_fitted"]
-
-# Numbers of rows that a network is asked about, and layers that it has at most.
-ASKED, DEEPEST = (2, 3), 10_000
-# What transformers keep for each feature, and in how many dimensions, features last.
+# The numbers of rows that a network predicts; a shape that fits one by chance does not fit both.
+TRIAL_ROWS = (2, 3)
+# The largest number of layers.
+DEEPEST = 10_000
+# The number of dimensions of the attributes that transformers have per feature, features last.
 PER_FEATURE = {
     **dict.fromkeys(("mean_", "scale_", "var_", "center_", "min_", "data_min_", "data_max_"), 1),
     **dict.fromkeys(("data_range_", "max_abs_", "statistics_", "lambdas_", "variances_"), 1),
@@ -34,7 +34,7 @@ PER_FEATURE = {
 
 
 def check_fitted(model: Any) -> None:
-    """Raise an error if fitted parts of a model, or of any in it, do not fit together."""
+    """Raise an error if the attributes of a model, or of a part of it, do not fit together."""
     for part in _parts(model):
         upgrade(part)
         for kind, check in CHECKS.items():
@@ -51,7 +51,7 @@ def check_fitted(model: Any) -> None:
 
 
 def _parts(model: Any) -> Iterator[Any]:
-    """Yield all objects that a model is made of, itself included."""
+    """Yield all objects that a model consists of, including the model."""
     waiting, met = [model], set()
     while waiting:
         part = waiting.pop()
@@ -69,7 +69,7 @@ def _parts(model: Any) -> Iterator[Any]:
 
 def _expect(condition: bool) -> None:
     if not condition:
-        raise ValueError("parts differ in their sizes")
+        raise ValueError("attributes have different sizes")
 
 
 def _check_network(net: KARNetwork) -> None:
@@ -81,7 +81,7 @@ def _check_network(net: KARNetwork) -> None:
     layers = net._network().layers
     _expect(all(layer.V.ndim == 2 and layer.w.ndim == 1 for layer in layers))
     _expect(len(net.activations_) == len(net.layers_))
-    _check_answers(net, first, len(layers[-1].w))
+    _check_predictions(net, first, len(layers[-1].w))
 
 
 def _check_average(net: KARNetworkCV) -> None:
@@ -95,12 +95,12 @@ def _check_average(net: KARNetworkCV) -> None:
         _expect(bool(((features >= 0) & (features < net.n_features_in_)).all()))
     if hasattr(net, "_mean"):
         _expect(net._mean.shape == net._scale.shape == net.estimators_[0].intercept_.shape)
-    _check_answers(net, net.n_features_in_, len(net.estimators_[0].intercept_))
+    _check_predictions(net, net.n_features_in_, len(net.estimators_[0].intercept_))
 
 
-def _check_answers(net: Any, n_features: int, q: int) -> None:
-    """Ask for answers as the network would give them anywhere, whatever device it has."""
-    # Widths are known from arrays, so that a number alone cannot ask for memory.
+def _check_predictions(net: Any, n_features: int, q: int) -> None:
+    """Check the predictions for a few rows, computed on the CPU whatever the device."""
+    # The number of features is compared with an array, so that it alone cannot claim memory.
     _expect(type(net.n_features_in_) is int and net.n_features_in_ == n_features <= _widest(net))
     names = getattr(net, "feature_names_in_", None)
     _expect(names is None or (names.shape == (n_features,) and names.dtype == object))
@@ -109,26 +109,25 @@ def _check_answers(net: Any, n_features: int, q: int) -> None:
     vars(trial).pop("feature_names_in_", None)
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        # What fits some number of rows by chance does not fit another.
-        for n_rows in ASKED:
-            _check_some(trial, np.zeros((n_rows, n_features)), 2 if q == 1 else q)
+        for n_rows in TRIAL_ROWS:
+            _check_rows(trial, np.zeros((n_rows, n_features)), 2 if q == 1 else q)
 
 
-def _check_some(net: Any, rows: NDArray[Any], n_classes: int) -> None:
-    answers = [net.predict(rows)]
+def _check_rows(net: Any, rows: NDArray[Any], n_classes: int) -> None:
+    predictions = [net.predict(rows)]
     if hasattr(net, "classes_"):
         _expect(net.classes_.shape == (n_classes,))
-        answers += [net.decision_function(rows), net.predict_proba(rows)]
-        _expect(answers[-1].shape == (len(rows), n_classes))
+        predictions += [net.decision_function(rows), net.predict_proba(rows)]
+        _expect(predictions[-1].shape == (len(rows), n_classes))
     if hasattr(net, "predict_interval"):
-        answers.append(net.predict_interval(rows))
-    _expect(all(len(each) == len(rows) for each in answers))
-    numbers = answers[1:] if hasattr(net, "classes_") else answers
+        predictions.append(net.predict_interval(rows))
+    _expect(all(len(each) == len(rows) for each in predictions))
+    numbers = predictions[1:] if hasattr(net, "classes_") else predictions
     _expect(all(each.dtype.kind == "f" and np.isfinite(each).all() for each in numbers))
 
 
 def _widest(net: Any) -> int:
-    """Return the most features that the arrays of a network could speak of."""
+    """Return an upper bound on the number of features from the arrays of a network."""
     if hasattr(net, "estimators_"):
         return len(net.feature_importances_)
     arrays: list[NDArray[Any]] = [net.X_fit_] if hasattr(net, "X_fit_") else [net.coefs_[0]]
@@ -144,35 +143,37 @@ def _check_one_hot(encoder: OneHotEncoder) -> None:
     dropped = encoder._drop_idx_after_grouping
     _expect(dropped is None or len(dropped) == len(encoder.categories_))
     if getattr(encoder, "_infrequent_enabled", False):
-        for known, few, places in zip(
+        for categories, infrequent, codes in zip(
             encoder.categories_,
             encoder._infrequent_indices,
             encoder._default_to_infrequent_mappings,
             strict=True,
         ):
-            _expect((few is None) == (places is None))
-            if places is not None:
-                _expect(places.shape == known.shape and places.dtype.kind in "iu")
-                _expect(bool(((places >= 0) & (places <= len(known) - few.size)).all()))
+            _expect((infrequent is None) == (codes is None))
+            if codes is not None:
+                _expect(codes.shape == categories.shape and codes.dtype.kind in "iu")
+                n_frequent = len(categories) - infrequent.size
+                _expect(bool(((codes >= 0) & (codes <= n_frequent)).all()))
 
 
 def _check_vocabulary(vectorizer: TfidfVectorizer) -> None:
     if hasattr(vectorizer, "vocabulary_"):
-        places = list(vectorizer.vocabulary_.values())
-        _expect(all(isinstance(each, int | np.integer) for each in places))
-        _expect(sorted(places) == list(range(len(places))))
+        columns = list(vectorizer.vocabulary_.values())
+        _expect(all(isinstance(each, int | np.integer) for each in columns))
+        _expect(sorted(columns) == list(range(len(columns))))
 
 
 def _check_columns(part: BaseEstimator) -> None:
-    """Check that what scikit-learn's transformers keep for each feature is there for each."""
+    """Check that a transformer's attributes per feature have the right number of features."""
     if not type(part).__module__.startswith("sklearn.") or not hasattr(part, "n_features_in_"):
         return
     for name, dimensions in PER_FEATURE.items():
-        kept = vars(part).get(name)
-        if kept is not None:
-            _expect(len(kept.shape) == dimensions and kept.shape[-1] == part.n_features_in_)
+        values = vars(part).get(name)
+        if values is not None:
+            _expect(len(values.shape) == dimensions and values.shape[-1] == part.n_features_in_)
 
 
+# The check of each type.
 CHECKS: dict[type, Callable[[Any], None]] = {
     KARNetwork: _check_network,
     KARNetworkCV: _check_average,

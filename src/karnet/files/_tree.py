@@ -1,9 +1,9 @@
 """An estimator as a tree of nodes, in the format that skops reads.
 
-A node is a JSON object: what makes it (`__loader__`), its name (`__module__`, `__class__`) and what
-it is made from (`content`). Arrays lie beside the tree. What is met again is written as its
-`__id__` alone: skops itself would write it out each time, which for the vectoriser of a wide table
-takes minutes.
+A node is a JSON object with the kind of the node (`__loader__`), the name of a type or function
+(`__module__`, `__class__`) and the values that the object is made from (`content`). Arrays are
+stored next to the tree. An object that occurs again is written as its `__id__` alone: skops would
+write it out each time, which takes minutes for the vectoriser of a wide table.
 """
 
 from __future__ import annotations
@@ -20,57 +20,58 @@ from numpy.typing import NDArray
 from .._arrays.namespace import is_foreign, to_numpy
 from .types import ALLOWED, DATACLASSES, TIMES, name_of, resolved
 
-__all__ = ["KINDS", "PROTOCOL", "Node", "Tree"]
-
 Node = dict[str, Any]
 
 # The version of skops' format.
 PROTOCOL = 2
-# Kinds of NumPy types that a file holds: numbers, text and times.
-KINDS = frozenset("biufUSMm")
+# The kinds of NumPy types that a file may hold: numbers, text and times.
+ARRAY_KINDS = frozenset("biufUSMm")
+# The types of values that are written as JSON text.
+JSON_TYPES = (type(None), bool, int, float, str)
 
 
 class Tree:
-    """The nodes of an estimator.
-
-    Attributes
-    ----------
-    root : dict
-        The node of the estimator itself.
-    arrays : list of ndarray
-        The arrays, in the order of their numbers.
-    names : set of str
-        The names of all types and functions in it.
-    """
+    """The nodes of an estimator, from the root down."""
 
     def __init__(self, estimator: Any) -> None:
+        # The arrays, in the order of their numbers.
         self.arrays: list[NDArray[Any]] = []
+        # The names of all types and functions in the tree.
         self.names: set[str] = set()
-        # What was met, with its node: None as long as it is not complete.
-        self._met: dict[Hashable, tuple[Any, Node | None]] = {}
+        # All objects so far with their nodes, None for nodes that are not complete. The objects are
+        # kept alive so that their ids stay unique.
+        self._nodes: dict[Hashable, tuple[Any, Node | None]] = {}
         self._n_shared = 0
         self.root = {**self._node(estimator, type(estimator).__name__), "protocol": PROTOCOL}
 
     def _node(self, value: Any, where: str) -> Node:
-        """Return the node of a value, or a reference to it if it was met before."""
-        plain = value is None or type(value) in (bool, int, float, str)
-        key = (type(value), json.dumps(value)) if plain else id(value)
-        if key not in self._met:
-            self._met[key] = value, None
-            node = self._made(value, where)
-            self._met[key] = value, node
+        """Return the node of a value, or a reference to the node if there is one."""
+        key = (type(value), json.dumps(value)) if type(value) in JSON_TYPES else id(value)
+        if key not in self._nodes:
+            self._nodes[key] = value, None
+            node = self._new_node(value, where)
+            self._nodes[key] = value, node
             return node
-        met = self._met[key][1]
-        if met is None:
-            raise ValueError(f"{where} holds itself, which a model file cannot.")
-        if "__id__" not in met:
+        shared = self._nodes[key][1]
+        if shared is None:
+            raise ValueError(f"{where} contains itself, and cannot be saved in a model file.")
+        if "__id__" not in shared:
             self._n_shared += 1
-            met["__id__"] = self._n_shared
-        return {"__id__": met["__id__"]}
+            shared["__id__"] = self._n_shared
+        return {"__id__": shared["__id__"]}
 
-    def _made(self, value: Any, where: str) -> Node:
-        if value is None or type(value) in (bool, int, float, str):
-            return self._of("JsonNode", str, content=json.dumps(value))
+    def _new_node(self, value: Any, where: str) -> Node:
+        kind = type(value)
+        if kind in JSON_TYPES:
+            return _described("JsonNode", str, content=json.dumps(value))
+        if kind is list or kind is tuple:
+            content = [self._node(each, f"{where}[{k}]") for k, each in enumerate(value)]
+            return _described("ListNode" if kind is list else "TupleNode", kind, content=content)
+        if kind is dict:
+            return self._dict(value, where)
+        if kind is slice:
+            ends = {end: getattr(value, end) for end in ("start", "stop", "step")}
+            return _described("SliceNode", slice, content=ends)
         if isinstance(value, type):
             return self._listed("TypeNode", value, where)
         if isinstance(value, np.ndarray | np.generic):
@@ -79,38 +80,19 @@ class Tree:
             return self._array(to_numpy(value), where)
         if callable(value) and hasattr(value, "__name__"):
             return self._listed("FunctionNode", value, where)
-        return self._container(value, where) or self._object(value, where)
-
-    def _container(self, value: Any, where: str) -> Node | None:
-        if type(value) in (list, tuple):
-            content = [self._node(each, f"{where}[{k}]") for k, each in enumerate(value)]
-            return self._of(
-                "ListNode" if type(value) is list else "TupleNode", type(value), content=content
-            )
-        if type(value) is dict:
-            return self._dict(value, where)
-        if type(value) is slice:
-            ends = {end: getattr(value, end) for end in ("start", "stop", "step")}
-            return self._of("SliceNode", slice, content=ends)
-        return None
-
-    def _object(self, value: Any, where: str) -> Node:
         if isinstance(value, np.dtype):
             empty = self._node(np.ndarray(0, dtype=value), where)
-            return self._of("DTypeNode", np.dtype, content=empty)
-        if name_of(type(value)) in TIMES:
+            return _described("DTypeNode", np.dtype, content=empty)
+        if name_of(kind) in TIMES:
             parts = (value.key,) if isinstance(value, ZoneInfo) else value.__reduce__()[1]
-            content = self._node(parts, where)
-            return self._listed("ConstructorFromReduceNode", type(value), where, content=content)
-        node = self._listed("ObjectNode", type(value), where)
+            arguments = self._node(parts, where)
+            return self._listed("ConstructorFromReduceNode", kind, where, content=arguments)
+        node = self._listed("ObjectNode", kind, where)
         state = _state(value, where)
         return {**node, "content": self._dict(state, where, ".{}")} if state else node
 
-    def _of(self, loader: str, kind: Any, **more: Any) -> Node:
-        module, _, name = name_of(kind).rpartition(".")
-        return {"__loader__": loader, "__module__": module, "__class__": name, **more}
-
     def _listed(self, loader: str, kind: Any, where: str, **more: Any) -> Node:
+        """Return the node of a type or function, if it is on the list."""
         name = name_of(kind)
         if name not in ALLOWED[loader] or resolved(name) is not kind:
             if loader == "FunctionNode":
@@ -120,41 +102,43 @@ class Tree:
                 )
             raise ValueError(f"{where} is of the type {name}, which a model file cannot hold.")
         self.names.add(name)
-        return self._of(loader, kind, **more)
+        return _described(loader, kind, **more)
 
     def _dict(self, value: dict[Any, Any], where: str, inner: str = "[{!r}]") -> Node:
-        # A key comes back as its type makes it of text: bool("False") would be true.
+        # skops converts the text of a key to its type, and bool("False") would be true.
         keys = [int(key) if isinstance(key, bool | np.bool) else key for key in value]
         if len(set(map(str, keys))) < len(keys):
-            raise ValueError(f"{where} has keys of one name, which a model file cannot hold.")
+            raise ValueError(f"{where} has keys of equal text, which a model file cannot hold.")
         for key in keys:
             if not isinstance(key, str | int | float | np.integer | np.floating):
                 raise ValueError(f"{where} has the key {key!r}, which a model file cannot hold.")
-        # skops makes the types first, so none of them may refer to what lies in the content.
-        kinds = self._of("ListNode", list, content=[self._node(type(key), where) for key in keys])
+        # skops reads the types first, so they must not refer to nodes in the content.
+        types = [self._node(type(key), where) for key in keys]
         content = {
             str(key): self._node(each, where + inner.format(key))
             for key, each in zip(keys, value.values(), strict=True)
         }
-        return self._of("DictNode", dict, key_types=kinds, content=content)
+        key_types = _described("ListNode", list, content=types)
+        return _described("DictNode", dict, key_types=key_types, content=content)
 
     def _array(self, value: NDArray[Any] | np.generic, where: str) -> Node:
         kind = np.ndarray if type(value) is np.memmap else type(value)
         node = self._listed("NdArrayNode", kind, where)
         if value.dtype == object and value.ndim:
             content = self._node(value.tolist(), where)["content"]
-            return {
-                **node,
-                "type": "json",
-                "content": content,
-                "shape": self._node(value.shape, where),
-            }
-        if value.dtype.kind not in KINDS:
+            shape = self._node(value.shape, where)
+            return {**node, "type": "json", "content": content, "shape": shape}
+        if value.dtype.kind not in ARRAY_KINDS:
             raise ValueError(
                 f"{where} is an array of {value.dtype}, which a model file cannot hold."
             )
         self.arrays.append(np.asarray(value))
         return {**node, "type": "numpy", "file": f"{len(self.arrays) - 1}.npy"}
+
+
+def _described(loader: str, kind: Any, **more: Any) -> Node:
+    module, _, name = name_of(kind).rpartition(".")
+    return {"__loader__": loader, "__module__": module, "__class__": name, **more}
 
 
 def _state(value: Any, where: str) -> dict[str, Any]:

@@ -1,11 +1,12 @@
-"""Pictures of fitted networks, in the manner of scikit-learn's displays.
+"""Plots of fitted networks, with the interface of scikit-learn's displays.
 
-Each is made by `from_estimator`, keeps the numbers that it shows, and draws them by `plot`.
+The method `from_estimator` computes and draws a display. The display stores the numbers that it
+shows, and the method `plot` draws them again.
 """
 
 from __future__ import annotations
 
-from ._metric import MetricDisplay
+from ._importances import MetricDisplay
 from ._path import LooPathDisplay
 from ._spectrum import LayerSpectrumDisplay
 from ._surface import DecisionSurfaceDisplay

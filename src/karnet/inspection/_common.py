@@ -1,8 +1,8 @@
-"""What all displays need: axes to draw on, and the network behind a pipeline."""
+"""The base class of the displays, and the network and the rows that a display shows."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,33 +14,30 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
 
-__all__ = ["Array", "Drawn", "axes", "network_of", "sample", "seen"]
-
 Array = NDArray[np.float64]
-# Rows that a picture needs at most.
-SAMPLED = 1500
+# The largest number of rows that a display is computed from.
+MAX_ROWS = 1500
 
 
-class Drawn(Protocol):
-    """What a display has once it is drawn."""
+class Display:
+    """Base class of the displays: the axes that one was drawn on, and their figure."""
 
     ax_: Axes
     figure_: Figure | SubFigure | None
 
+    def _draw_on(self, ax: Axes | None) -> Axes:
+        """Return the given axes, or new ones if there are none, and store them."""
+        require(type(self).__name__, "plot", "matplotlib")
+        if ax is None:
+            from matplotlib import pyplot
 
-def axes(display: Drawn, ax: Axes | None) -> Axes:
-    """Return the axes to draw on, those given or new ones, and let the display keep them."""
-    require(type(display).__name__, "plot", "matplotlib")
-    if ax is None:
-        from matplotlib import pyplot
-
-        _, ax = pyplot.subplots()
-    display.ax_, display.figure_ = ax, ax.figure
-    return ax
+            _, ax = pyplot.subplots()
+        self.ax_, self.figure_ = ax, ax.figure
+        return ax
 
 
 def network_of(estimator: Any) -> Any:
-    """Return a fitted estimator of karnet, taken out of a pipeline if it is in one."""
+    """Return a fitted estimator of karnet, which may be the last step of a pipeline."""
     network = estimator[-1] if hasattr(estimator, "steps") else estimator
     if not hasattr(network, "layers_") and not hasattr(network, "estimators_"):
         raise ValueError(
@@ -49,15 +46,10 @@ def network_of(estimator: Any) -> Any:
     return network
 
 
-def seen(estimator: Any, X: Any) -> Array:
-    """Return rows as the network at the end of a pipeline sees them."""
+def sampled(estimator: Any, X: Any) -> tuple[Array, NDArray[np.intp]]:
+    """Return evenly spaced rows as the network in a pipeline receives them, and their indices."""
     if hasattr(estimator, "steps") and len(estimator.steps) > 1:
         X = estimator[:-1].transform(X)
-    return dense(X)
-
-
-def sample(n_rows: int) -> NDArray[np.intp]:
-    """Return the numbers of at most so many rows as a picture needs, from all of the table."""
-    if n_rows <= SAMPLED:
-        return np.arange(n_rows)
-    return np.linspace(0, n_rows - 1, SAMPLED).astype(np.intp)
+    A = dense(np.asarray(X) if hasattr(X, "columns") else X)
+    rows = np.linspace(0, len(A) - 1, min(len(A), MAX_ROWS)).astype(np.intp)
+    return A[rows], rows

@@ -1,8 +1,8 @@
-"""How the leave-one-out score of a network changes with its ridge and its width."""
+"""The leave-one-out score of a network as a function of its ridge and its width."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
@@ -13,65 +13,57 @@ from sklearn.metrics import r2_score
 from .._network.layers import forward_through
 from ..learner import indicator
 from ..loo import RidgePath, accuracy
-from ._common import Array, axes, network_of, sample, seen
+from ._common import Array, Display, network_of, sampled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure, SubFigure
+    from matplotlib.lines import Line2D
 
-__all__ = ["LooPathDisplay", "Path"]
-
-# Ridges that are tried, over the mean eigenvalue of what the output layer sees.
-RIDGES = np.logspace(-8, 4, 49)
-# Widths that are tried, over that of the network.
-WIDTHS = (0.25, 0.5, 1.0, 2.0)
+# Default ridges, relative to the mean eigenvalue of the output layer's Gram matrix.
+RELATIVE_RIDGES = np.logspace(-8, 4, 49)
+# Default widths, relative to the width of the network.
+RELATIVE_WIDTHS = (0.25, 0.5, 1.0, 2.0)
 
 
 @dataclass(frozen=True)
 class Path:
-    """The scores of one network for a range of ridges.
+    """The scores of one network for a range of ridges."""
 
-    Attributes
-    ----------
-    name : str
-        The network.
-    alphas : ndarray
-        The ridges.
-    scores : ndarray
-        Accuracy or R^2 of each row, learned without it, for each ridge.
-    alpha : float
-        The ridge that the network has.
-    """
-
+    # The name of the network.
     name: str
+    # The ridges.
     alphas: Array
+    # The accuracy or the R^2 of the leave-one-out predictions for each ridge.
     scores: Array
+    # The ridge of the fitted network.
     alpha: float
 
 
-class LooPathDisplay:
-    """The exact leave-one-out score over ridges, a curve for each width or network.
+@dataclass(eq=False, repr=False)
+class LooPathDisplay(Display):
+    """The exact leave-one-out score over the ridge, with a curve for each width or network.
 
     Parameters
     ----------
     paths : sequence of Path
         The curves.
     score_name : str
-        What the score is.
+        The name of the score.
 
     Attributes
     ----------
     lines_ : list of matplotlib Line2D
-        The curves.
+        The plotted curves.
     ax_ : matplotlib Axes
-        Where it is drawn.
+        The axes of the plot.
     figure_ : matplotlib Figure
         The figure of these axes.
 
     Notes
     -----
-    Hidden layers stay as they are when a row is left out. Where labels shaped them, in pulled-back
-    networks and with an input metric, the score is too good, though not the place of its maximum.
+    Leaving out a row does not change the hidden layers. If they depend on the labels, as in
+    pulled-back networks and with an input metric, the score is optimistic, but its maximum is in
+    the right place.
 
     Examples
     --------
@@ -85,12 +77,8 @@ class LooPathDisplay:
     ['10 units', '50 units']
     """
 
-    ax_: Axes
-    figure_: Figure | SubFigure | None
-
-    def __init__(self, paths: Sequence[Path], score_name: str) -> None:
-        self.paths = paths
-        self.score_name = score_name
+    paths: Sequence[Path]
+    score_name: str
 
     @classmethod
     def from_estimator(
@@ -104,83 +92,84 @@ class LooPathDisplay:
         ax: Axes | None = None,
         **kwargs: Any,
     ) -> Self:
-        """Draw the scores of networks like those of a fitted estimator.
+        """Plot the leave-one-out scores of networks like those of a fitted estimator.
 
         Parameters
         ----------
         estimator : estimator or Pipeline
-            Fitted. Of an average, each network has a curve; a plain one is learned anew at each
-            width.
+            A fitted estimator. An ensemble has a curve for each of its networks; any other network
+            is fitted again at each width.
         X : array-like of shape (n_samples, n_features)
-            The rows it was learned from; of many, every so many are taken.
+            The training rows; of more than 1500 rows, a sample is used.
         y : array-like of shape (n_samples,)
             Their targets.
         alphas : array-like, optional
-            Ridges; by default a range around the size of what the output layer sees.
+            The ridges; by default a range around the mean eigenvalue of the output layer's Gram
+            matrix.
         widths : sequence of int, optional
-            Units of each hidden layer of a plain network; by default from a quarter to twice its
-            own.
+            The units of each hidden layer, not for an ensemble; by default from a quarter to twice
+            the width of the network.
         ax : matplotlib Axes, optional
-            Where to draw.
+            The axes to draw on; new ones by default.
         **kwargs
-            As in `plot`.
+            Passed to `plot`.
 
         Returns
         -------
         LooPathDisplay
         """
         network = network_of(estimator)
-        rows = sample(len(y))
-        A, targets = seen(estimator, X)[rows], np.asarray(y)[rows]
-        judge = _Judge(targets, getattr(network, "classes_", None))
+        A, rows = sampled(estimator, X)
+        targets = np.asarray(y)[rows]
+        score = _Score(targets, getattr(network, "classes_", None))
         ridges = None if alphas is None else np.asarray(alphas, dtype=np.float64)
         if hasattr(network, "estimators_"):
             if widths is not None:
-                raise ValueError("widths are for plain networks: those of an average have theirs.")
-            members = enumerate(network.estimators_, start=1)
-            found = [
-                (f"network {k}", RidgePath.of_kernel(_products(each, A), judge.Y), each.alpha_)
-                for k, each in members
+                raise ValueError(
+                    "widths must be None for an ensemble: its networks keep their widths."
+                )
+            candidates = [
+                (f"network {k}", RidgePath.of_kernel(_kernel_matrix(each, A), score.Y), each.alpha_)
+                for k, each in enumerate(network.estimators_, start=1)
             ]
         else:
-            found = [
-                (name, RidgePath.of(H, judge.Y, bias=network.fit_intercept), float(network.alpha))
+            candidates = [
+                (name, RidgePath.of(H, score.Y, bias=network.fit_intercept), float(network.alpha))
                 for name, H in _at_widths(network, A, targets, widths)
             ]
-        paths = [judge.path(name, path, ridges, alpha) for name, path, alpha in found]
-        return cls(paths, judge.name).plot(ax=ax, **kwargs)
+        paths = [score.path(name, path, ridges, alpha) for name, path, alpha in candidates]
+        return cls(paths, score.name).plot(ax=ax, **kwargs)
 
     def plot(self, ax: Axes | None = None, **kwargs: Any) -> Self:
-        """Draw the curves, and a dot at the ridge that each network has.
+        """Plot the curves, with a dot at the ridge of each fitted network.
 
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            Where to draw; new ones by default.
+            The axes to draw on; new ones by default.
         **kwargs
-            For `plot` of the axes.
+            Passed to `plot` of the axes.
 
         Returns
         -------
         LooPathDisplay
         """
-        ax = axes(self, ax)
-        self.lines_ = []
+        ax = self._draw_on(ax)
+        self.lines_: list[Line2D] = []
         for each in self.paths:
-            (line,) = ax.plot(each.alphas, each.scores, **{"label": each.name} | kwargs)
+            self.lines_ += ax.plot(each.alphas, each.scores, **{"label": each.name} | kwargs)
             if each.alphas.min() <= each.alpha <= each.alphas.max():
                 score = np.interp(np.log(each.alpha), np.log(each.alphas), each.scores)
-                ax.plot(each.alpha, score, "o", color=line.get_color())
-            self.lines_.append(line)
+                ax.plot(each.alpha, score, "o", color=self.lines_[-1].get_color())
         ax.set_xscale("log")
         ax.set_xlabel("ridge")
-        ax.set_ylabel(f"{self.score_name}, leave-one-out")
+        ax.set_ylabel(f"leave-one-out {self.score_name}")
         ax.legend()
         return self
 
 
-class _Judge:
-    """The targets of some rows, and how good answers to them are."""
+class _Score:
+    """The targets of some rows, and the score of predictions for them."""
 
     def __init__(self, y: NDArray[Any], classes: NDArray[Any] | None) -> None:
         self.codes = None if classes is None else np.searchsorted(classes, y)
@@ -192,17 +181,15 @@ class _Judge:
 
     def path(self, name: str, path: RidgePath, alphas: Array | None, alpha: float) -> Path:
         if alphas is None:
-            alphas = RIDGES * path.eigenvalues.mean()
-        scores = [self._score(answers) for answers in path.loo_path(alphas)]
+            alphas = RELATIVE_RIDGES * path.eigenvalues.mean()
+        scores = [
+            r2_score(self.Y, left_out) if self.codes is None else accuracy(self.codes, left_out)
+            for left_out in path.loo_path(alphas)
+        ]
         return Path(name, alphas, np.array(scores), alpha)
 
-    def _score(self, answers: Array) -> float:
-        if self.codes is None:
-            return float(r2_score(self.Y, answers))
-        return accuracy(self.codes, answers)
 
-
-def _products(member: Any, X: Array) -> Array:
+def _kernel_matrix(member: Any, X: Array) -> Array:
     """Return the products of the hidden layer's outputs for all pairs of rows."""
     A = member.view(X)
     return np.asarray(member.kernel_map.at(A)(A))
@@ -210,16 +197,13 @@ def _products(member: Any, X: Array) -> Array:
 
 def _at_widths(
     network: Any, X: Array, y: NDArray[Any], widths: Sequence[int] | None
-) -> list[tuple[str, Array]]:
-    """Return what the output layer sees of the rows, for networks of several widths."""
+) -> Iterator[tuple[str, Array]]:
+    """Yield the inputs of the output layer for networks of several widths."""
     sizes = tuple(V.shape[1] for V in getattr(network, "coefs_", ())[:-1])
     if not sizes:
         raise ValueError("the network has no hidden layers of finite width: there is no width.")
-    chosen = [round(w * sizes[-1]) for w in WIDTHS] if widths is None else list(widths)
-    found = []
-    for width in chosen:
-        like = type(network)(**network.get_params() | {"hidden_layer_sizes": (width,) * len(sizes)})
-        learned = like.fit(X, y)._network()
-        see = forward_through(learned.layers[:-1], learned.direct_links, learned.input_map)
-        found.append((f"{width} units", see(X)))
-    return found
+    for width in [round(w * sizes[-1]) for w in RELATIVE_WIDTHS] if widths is None else widths:
+        settings = network.get_params() | {"hidden_layer_sizes": (width,) * len(sizes)}
+        fitted = type(network)(**settings).fit(X, y)._network()
+        hidden = forward_through(fitted.layers[:-1], fitted.direct_links, fitted.input_map)
+        yield f"{width} units", hidden(X)

@@ -1,8 +1,8 @@
-"""What the layers of a network see: singular values, numerical rank, values outside the domain."""
+"""The singular values and the numerical rank of the inputs of each layer."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
@@ -12,60 +12,50 @@ from .._lstsq.lapack import EPS
 from .._lstsq.solve import check_rcond
 from .._network.layers import forward_through
 from ..learner import PULLED_BACK_RCOND
-from ._common import Array, axes, network_of, sample, seen
+from ._common import Array, Display, network_of, sampled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure, SubFigure
+    from matplotlib.lines import Line2D
 
-__all__ = ["LayerSpectrumDisplay", "Spectrum"]
-
-# What is drawn of values that are zero.
-LEAST = 1e-18
+# Zeros are plotted at this value, since the axis is logarithmic.
+SMALLEST_PLOTTED = 1e-18
 
 
 @dataclass(frozen=True)
 class Spectrum:
-    """What one layer sees.
+    """The singular values of the inputs of one layer."""
 
-    Attributes
-    ----------
-    name : str
-        The layer, or the member of an average.
-    values : ndarray
-        The singular values of what it sees, on columns that are centred and of unit length, over
-        the largest.
-    rcond : float
-        Values at most this large count as zero.
-    outside : float
-        Share of the layer's values outside the domain of its activation.
-    """
-
+    # The name of the layer, or of the network in an ensemble.
     name: str
+    # The singular values over the largest; the columns are centred and scaled to unit length.
     values: Array
+    # The cut-off: values up to this one count as zero.
     rcond: float
+    # The share of the layer's values outside the domain of its activation.
     outside: float
 
     @property
     def rank(self) -> int:
-        """The number of values that do not count as zero."""
+        """The number of singular values above the cut-off."""
         return int(np.count_nonzero(self.values > self.rcond))
 
 
-class LayerSpectrumDisplay:
-    """The singular values of what each layer of a network sees, and where they count as zero.
+@dataclass(eq=False, repr=False)
+class LayerSpectrumDisplay(Display):
+    """The singular values of the inputs of each layer, and the cut-off of the numerical rank.
 
     Parameters
     ----------
     spectra : sequence of Spectrum
-        One for each layer that is solved; of an average of networks, one for each of these.
+        One for each layer that was solved; for an ensemble, one for each network.
 
     Attributes
     ----------
     lines_ : list of matplotlib Line2D
-        The curves.
+        The plotted curves.
     ax_ : matplotlib Axes
-        Where it is drawn.
+        The axes of the plot.
     figure_ : matplotlib Figure
         The figure of these axes.
 
@@ -82,100 +72,92 @@ class LayerSpectrumDisplay:
     [True, True]
     """
 
-    ax_: Axes
-    figure_: Figure | SubFigure | None
-
-    def __init__(self, spectra: Sequence[Spectrum]) -> None:
-        self.spectra = spectra
+    spectra: Sequence[Spectrum]
 
     @classmethod
     def from_estimator(
         cls, estimator: Any, X: Any, *, ax: Axes | None = None, **kwargs: Any
     ) -> Self:
-        """Draw what the layers of a fitted estimator see of some rows.
+        """Plot the singular values of the inputs of a fitted estimator's layers.
 
         Parameters
         ----------
         estimator : estimator or Pipeline
-            Fitted. Of an average of networks, the hidden layer of each is shown.
+            A fitted estimator. For an ensemble, the outputs of each network's hidden layer are
+            used.
         X : array-like of shape (n_samples, n_features)
-            The rows, best those it was learned from; of many, every so many are taken.
+            Rows, preferably the training rows; of more than 1500 rows, a sample is used.
         ax : matplotlib Axes, optional
-            Where to draw.
+            The axes to draw on; new ones by default.
         **kwargs
-            As in `plot`.
+            Passed to `plot`.
 
         Returns
         -------
         LayerSpectrumDisplay
         """
         network = network_of(estimator)
-        rows = seen(estimator, X)
-        rows = rows[sample(len(rows))]
+        A, _ = sampled(estimator, X)
         spectra = _of_members if hasattr(network, "estimators_") else _of_layers
-        return cls(spectra(network, rows)).plot(ax=ax, **kwargs)
+        return cls(list(spectra(network, A))).plot(ax=ax, **kwargs)
 
     def plot(self, ax: Axes | None = None, **kwargs: Any) -> Self:
-        """Draw the curves.
+        """Plot the singular values, with a dotted line at the cut-off.
 
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            Where to draw; new ones by default.
+            The axes to draw on; new ones by default.
         **kwargs
-            For `plot` of the axes.
+            Passed to `plot` of the axes.
 
         Returns
         -------
         LayerSpectrumDisplay
         """
-        ax = axes(self, ax)
-        self.lines_ = []
+        ax = self._draw_on(ax)
+        self.lines_: list[Line2D] = []
         for each in self.spectra:
             outside = f", {100 * each.outside:.1f} % outside" if each.outside else ""
             label = f"{each.name}: rank {each.rank} of {len(each.values)}{outside}"
-            places = np.arange(1, len(each.values) + 1)
+            indices = np.arange(1, len(each.values) + 1)
             style = {"drawstyle": "steps-mid", "label": label} | kwargs
-            (line,) = ax.plot(places, np.maximum(each.values, LEAST), **style)
-            ax.axhline(each.rcond, color=line.get_color(), linestyle=":", linewidth=1.0)
-            self.lines_.append(line)
+            self.lines_ += ax.plot(indices, np.maximum(each.values, SMALLEST_PLOTTED), **style)
+            colour = self.lines_[-1].get_color()
+            ax.axhline(each.rcond, color=colour, linestyle=":", linewidth=1.0)
         ax.set_xscale("log")
         ax.set_yscale("log")
-        ax.set_xlabel("number")
-        ax.set_ylabel("singular value")
+        ax.set_xlabel("index")
+        ax.set_ylabel("relative singular value")
         ax.legend()
         return self
 
 
-def _of_layers(network: Any, X: Array) -> list[Spectrum]:
-    """Return the spectra of the layers that were solved."""
-    learned = network._network()
-    names = [str(k + 1) for k in range(len(learned.layers) - 1)] + ["output"]
-    reports = network.layers_[-len(learned.layers) :]
-    found = []
+def _of_layers(network: Any, X: Array) -> Iterator[Spectrum]:
+    """Yield the spectra of the layers that were solved."""
+    fitted = network._network()
+    names = [*(f"layer {k + 1}" for k in range(len(fitted.layers) - 1)), "output layer"]
+    reports = network.layers_[-len(fitted.layers) :]
     for k, (name, report) in enumerate(zip(names, reports, strict=True)):
         if report.rank is None:
             continue
-        below = learned.layers[:k]
-        links = learned.direct_links and name == "output"
-        A = forward_through(below, links, learned.input_map)(X)
-        pulled_back = bool(below) and network.hidden == "pullback"
+        links = fitted.direct_links and name == "output layer"
+        A = forward_through(fitted.layers[:k], links, fitted.input_map)(X)
         rcond = check_rcond(network.rcond)
         if rcond is None:
+            pulled_back = k > 0 and network.hidden == "pullback"
             rcond = PULLED_BACK_RCOND if pulled_back else EPS * A.shape[1]
-        found.append(Spectrum(f"layer {name}", _singular_values(A), rcond, report.outside))
-    return found
+        yield Spectrum(name, _singular_values(A), rcond, report.outside)
 
 
-def _of_members(network: Any, X: Array) -> list[Spectrum]:
-    return [
-        Spectrum(f"network {k}", _singular_values(each.features(X)), EPS * each.width, 0.0)
-        for k, each in enumerate(network._networks(), start=1)
-    ]
+def _of_members(network: Any, X: Array) -> Iterator[Spectrum]:
+    for k, each in enumerate(network._networks(), start=1):
+        values = _singular_values(each.features(X))
+        yield Spectrum(f"network {k}", values, EPS * each.width, 0.0)
 
 
 def _singular_values(A: Array) -> Array:
-    """Return the singular values of centred columns of unit length, over the largest."""
+    """Return the singular values of A's centred columns of unit length, over the largest."""
     A = A - A.mean(axis=0)
     norms = np.linalg.norm(A, axis=0)
     values = np.linalg.svd(A / np.where(norms > 0.0, norms, 1.0), compute_uv=False)

@@ -1,50 +1,53 @@
-"""What a network answers over the plane of two inputs."""
+"""The predictions of an estimator as a function of two inputs."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ._common import Array, axes
+from ._common import Array, Display
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure, SubFigure
 
-__all__ = ["DecisionSurfaceDisplay"]
-
-# How far the plane reaches beyond the rows, as a share of what they span.
+# The margin of the grid around the rows, as a share of their range.
 MARGIN = 0.05
 
 
-class DecisionSurfaceDisplay:
-    """The answers of an estimator over the plane of two inputs, all others at their medians.
+@dataclass(eq=False, repr=False)
+class DecisionSurfaceDisplay(Display):
+    """The predictions of an estimator over two inputs, all other inputs at their medians.
 
     Parameters
     ----------
     xx0, xx1 : ndarray of shape (n, n)
         The grid.
     response : ndarray of shape (n, n)
-        The probability of the second of two classes, the number of the most probable of several,
-        or the prediction.
+        The probability of the second of two classes, the index of the most probable of several, or
+        the predicted number.
     classes : ndarray or None
         The classes.
     labels : pair of str
-        What the two inputs are called.
+        The names of the two inputs.
     points : tuple of ndarrays, optional
-        Both inputs of some rows, and their targets.
+        The two inputs of some rows, and their targets.
 
     Attributes
     ----------
     surface_ : matplotlib QuadContourSet
         The filled contours.
     ax_ : matplotlib Axes
-        Where it is drawn.
+        The axes of the plot.
     figure_ : matplotlib Figure
         The figure of these axes.
+
+    See Also
+    --------
+    sklearn.inspection.DecisionBoundaryDisplay : For estimators of exactly two inputs.
 
     Examples
     --------
@@ -58,24 +61,12 @@ class DecisionSurfaceDisplay:
     (20, 20)
     """
 
-    ax_: Axes
-    figure_: Figure | SubFigure | None
-
-    def __init__(
-        self,
-        xx0: Array,
-        xx1: Array,
-        response: Array,
-        classes: NDArray[Any] | None,
-        labels: tuple[str, str],
-        points: tuple[Array, Array, NDArray[Any]] | None = None,
-    ) -> None:
-        self.xx0 = xx0
-        self.xx1 = xx1
-        self.response = response
-        self.classes = classes
-        self.labels = labels
-        self.points = points
+    xx0: Array
+    xx1: Array
+    response: Array
+    classes: NDArray[Any] | None
+    labels: tuple[str, str]
+    points: tuple[Array, Array, NDArray[Any]] | None = None
 
     @classmethod
     def from_estimator(
@@ -89,96 +80,90 @@ class DecisionSurfaceDisplay:
         ax: Axes | None = None,
         **kwargs: Any,
     ) -> Self:
-        """Draw the answers of a fitted estimator.
+        """Plot the predictions of a fitted estimator over two of its inputs.
 
         Parameters
         ----------
         estimator : estimator or Pipeline
             A fitted classifier or regressor.
         X : array-like or DataFrame of shape (n_samples, n_features)
-            Rows of numbers that say how far the plane reaches and where other inputs stay.
+            Rows of numbers, which set the range of the grid and the medians of the other inputs.
         y : array-like of shape (n_samples,), optional
-            Their targets; if given, the rows are drawn.
+            Their targets; if given, the rows are plotted as points.
         features : pair of int or str
             The two inputs.
         grid_resolution : int
-            Points of the grid along each.
+            The number of grid points along each input.
         ax : matplotlib Axes, optional
-            Where to draw.
+            The axes to draw on; new ones by default.
         **kwargs
-            As in `plot`.
+            Passed to `plot`.
 
         Returns
         -------
         DecisionSurfaceDisplay
         """
-        names = [str(name) for name in getattr(X, "columns", ())]
-        table = np.asarray(X, dtype=np.float64)
-        first, second = (_place(each, names, table.shape[1]) for each in features)
-        xx0, xx1 = np.meshgrid(*(_reach(table[:, k], grid_resolution) for k in (first, second)))
-        grid = np.tile(np.median(table, axis=0), (xx0.size, 1))
-        grid[:, first], grid[:, second] = xx0.ravel(), xx1.ravel()
-        response = _response(estimator, X.__class__(grid, columns=X.columns) if names else grid)
-        named = names or [f"x{k}" for k in range(table.shape[1])]
-        points = None if y is None else (table[:, first], table[:, second], np.asarray(y))
-        shown = cls(
-            *(xx0, xx1, response.reshape(xx0.shape)),
-            getattr(estimator, "classes_", None),
-            (named[first], named[second]),
-            points,
-        )
-        return shown.plot(ax=ax, **kwargs)
+        A = np.asarray(X, dtype=np.float64)
+        named = hasattr(X, "columns")
+        names = list(map(str, X.columns)) if named else [f"x{k}" for k in range(A.shape[1])]
+        i, j = (_index(each, names if named else [], A.shape[1]) for each in features)
+        xx0, xx1 = np.meshgrid(*(_grid(A[:, k], grid_resolution) for k in (i, j)))
+        grid = np.tile(np.median(A, axis=0), (xx0.size, 1))
+        grid[:, i], grid[:, j] = xx0.ravel(), xx1.ravel()
+        rows = X.__class__(grid, columns=X.columns) if named else grid
+        classes = getattr(estimator, "classes_", None)
+        response = (estimator.predict if classes is None else estimator.predict_proba)(rows)
+        if classes is not None:
+            response = response[:, 1] if len(classes) == 2 else response.argmax(axis=1)
+        response = np.asarray(response, dtype=np.float64).reshape(xx0.shape)
+        points = None if y is None else (A[:, i], A[:, j], np.asarray(y))
+        display = cls(xx0, xx1, response, classes, (names[i], names[j]), points)
+        return display.plot(ax=ax, **kwargs)
 
     def plot(self, ax: Axes | None = None, **kwargs: Any) -> Self:
-        """Draw filled contours, and the rows that were given.
+        """Plot filled contours of the predictions, and the rows if there are targets.
 
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            Where to draw; new ones by default.
+            The axes to draw on; new ones by default.
         **kwargs
-            For `contourf` of the axes.
+            Passed to `contourf` of the axes.
 
         Returns
         -------
         DecisionSurfaceDisplay
         """
-        ax = axes(self, ax)
-        n = 0 if self.classes is None else len(self.classes)
+        ax = self._draw_on(ax)
+        n_classes = 0 if self.classes is None else len(self.classes)
         style: dict[str, Any] = {"cmap": "viridis", "levels": 12}
-        if n == 2:
+        if n_classes == 2:
             style = {"cmap": "RdBu_r", "levels": np.linspace(0.0, 1.0, 11)}
-        elif n:
-            style = {"cmap": "tab20", "levels": np.arange(n + 1) - 0.5, "alpha": 0.6}
+        elif n_classes:
+            style = {"cmap": "tab20", "levels": np.arange(n_classes + 1) - 0.5, "alpha": 0.6}
         self.surface_ = ax.contourf(self.xx0, self.xx1, self.response, **style | kwargs)
         if self.points is not None:
             x0, x1, y = self.points
             colours = np.searchsorted(self.classes, y) if self.classes is not None else y
-            like: dict[str, Any] = {"cmap": self.surface_.cmap, "norm": self.surface_.norm}
-            ax.scatter(x0, x1, c=colours, edgecolor="k", s=20, **like)
+            scale: dict[str, Any] = {"cmap": self.surface_.cmap, "norm": self.surface_.norm}
+            ax.scatter(x0, x1, c=colours, edgecolor="k", s=20, **scale)
         ax.set_xlabel(self.labels[0])
         ax.set_ylabel(self.labels[1])
         return self
 
 
-def _place(feature: Any, names: list[str], n: int) -> int:
-    """Return the number of a column that is given by number or name."""
+def _index(feature: Any, names: list[str], n_features: int) -> int:
+    """Return the index of a column that is given by its index or its name."""
     if isinstance(feature, str) and feature in names:
         return names.index(feature)
-    if isinstance(feature, (int, np.integer)) and -n <= feature < n:
-        return int(feature) % n
-    raise ValueError(f"features={feature!r} is not a column of X: give names or numbers below {n}.")
+    if isinstance(feature, (int, np.integer)) and -n_features <= feature < n_features:
+        return int(feature) % n_features
+    raise ValueError(
+        f"features={feature!r} is not a column of X: give names or numbers below {n_features}."
+    )
 
 
-def _reach(column: Array, n: int) -> Array:
+def _grid(column: Array, n: int) -> Array:
     low, high = float(column.min()), float(column.max())
     margin = MARGIN * (high - low) or 1.0
     return np.linspace(low - margin, high + margin, n)
-
-
-def _response(estimator: Any, grid: Any) -> Array:
-    classes = getattr(estimator, "classes_", None)
-    if classes is None:
-        return np.asarray(estimator.predict(grid), dtype=np.float64)
-    proba = estimator.predict_proba(grid)
-    return np.asarray(proba[:, 1] if len(classes) == 2 else proba.argmax(axis=1), dtype=np.float64)

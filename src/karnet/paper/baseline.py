@@ -1,8 +1,8 @@
 """The paper's baseline: a feedforward network trained by Levenberg-Marquardt.
 
-What MATLAB documents of ``feedforwardnet`` and ``trainlm``, on this library's networks. All weights
-move by ``-(J'J + mu I)^-1 J'e`` at once, e the errors of the outputs and J their derivatives, a
-matrix of (rows x outputs) by (weights): why the method is slow, and why it runs out of memory.
+The training follows MATLAB's documentation of ``feedforwardnet`` and ``trainlm``. Each step changes
+all weights by ``-(J'J + mu I)^-1 J'e``, with the errors e of the outputs and their derivatives J, a
+matrix of (rows x outputs) by (weights). Its size makes the method slow and limits its memory.
 """
 
 from __future__ import annotations
@@ -25,25 +25,23 @@ from .._lstsq.solve import check_non_negative
 from .._network.layers import Layer, Network, outputs
 from .._rows.memory import Rows, dense
 from .._util.checks import check_positive_integer
-from ..activations import ACTIVATIONS, EPS, Activation, Array, Function, resolve_activation
+from ..activations import ACTIVATIONS, Activation, Array, Function, resolve_activation
 from ..learner import indicator
 
-__all__ = ["LevenbergMarquardtClassifier", "LevenbergMarquardtRegressor", "jacobian", "train"]
-
 Layers = tuple[Layer, ...]
-
+# The activation of a regressor's output layer.
 IDENTITY = ACTIVATIONS["identity"]
-# Below this mu no longer changes J'J, and would take many increases to be felt again.
+# The least mu: smaller values do not change J'J, and take many increases to matter again.
 MU_MIN = 1e-20
 
 
 def jacobian(layers: Layers, X: Array) -> tuple[Array, Array]:
-    """Return the outputs G of a network and their derivatives J by every weight.
+    """Return the outputs G of a network and their derivatives J with respect to all weights.
 
-    The sensitivities ``dG / dZ_k`` of the outputs to the pre-activations of layer k go from the
-    last layer to the first, ``dG / dZ_k = (dG / dZ_{k+1} V_{k+1}') f'(Z_k)``; times ``A_k``, they
-    are the derivatives by ``W_k``. J has shape (rows, outputs, weights): ``W_1 ... W_n`` one after
-    the other, each ``[w; V]`` row by row.
+    The derivatives with respect to the pre-activations of layer k are computed from the last layer
+    to the first, ``dG / dZ_k = (dG / dZ_{k+1} V_{k+1}') f'(Z_k)``; multiplied by ``A_k``, they are
+    the derivatives with respect to ``W_k``. J has shape (rows, outputs, weights), with the weights
+    in the order ``W_1 ... W_n``, each ``[w; V]`` row by row.
     """
     seen, linear = [X], []
     for layer in layers:
@@ -66,20 +64,20 @@ def jacobian(layers: Layers, X: Array) -> tuple[Array, Array]:
 
 def _derivative(f: Activation) -> Function:
     if f.derivative is None:
-        raise ValueError(f"activation {f.name!r} has no derivative, which this training needs.")
+        raise ValueError(f"activation {f.name!r} has no derivative, which training needs.")
     return f.derivative
 
 
 @dataclass(frozen=True)
 class Rules:
-    """How steps are damped and when training ends: the defaults that ``trainlm`` documents."""
+    """Damping of steps and criteria to stop; the defaults are those of ``trainlm``."""
 
     mu: float = 1e-3
     mu_decrease: float = 0.1  # times mu after a step that lowers the loss
-    mu_increase: float = 10.0  # times mu after one that does not, and is taken back
+    mu_increase: float = 10.0  # times mu after a step that does not, and is undone
     mu_max: float = 1e10
     max_iter: int = 1000
-    max_fail: int = 6  # epochs in a row without progress on the rows held out
+    max_fail: int = 6  # consecutive epochs without progress on the validation rows
     goal: float = 0.0
     min_gradient: float = 1e-7
     time_limit: float = np.inf
@@ -87,7 +85,7 @@ class Rules:
 
 @dataclass(frozen=True)
 class Training:
-    """What training came to: the layers, their loss, the epochs, and why there were no more."""
+    """The result of training: the layers, their loss, the epochs, and the reason to stop."""
 
     layers: Layers
     loss: float
@@ -95,11 +93,11 @@ class Training:
     stop_reason: str
 
 
-@np.errstate(over="ignore", invalid="ignore")  # such steps are not taken
+@np.errstate(over="ignore", invalid="ignore")  # steps that overflow are undone
 def train(layers: Layers, rows: Rows, held_out: Rows, rules: Rules) -> Training:
     """Reduce the mean squared error of a network on the rows by Levenberg-Marquardt.
 
-    The layers that did best on the rows held out are returned or, if there are none, the last.
+    Return the layers with the least error on the validation rows or, without these, the last ones.
     """
     start = perf_counter()
     mu, loss, n_iter, fails = rules.mu, mean_squared_error(layers, rows), 0, 0
@@ -126,7 +124,7 @@ def train(layers: Layers, rows: Rows, held_out: Rows, rules: Rules) -> Training:
 
 
 def mean_squared_error(layers: Layers, rows: Rows) -> float:
-    """Return the mean of the squared errors of a network, over rows and outputs; 0 for no rows."""
+    """Return the mean squared error of a network over rows and outputs; 0 without rows."""
     return float(np.mean((outputs(Network(layers), rows.X) - rows.y) ** 2)) if len(rows) else 0.0
 
 
@@ -145,15 +143,15 @@ def _reason_to_stop(
 
 
 def _normal_equations(layers: Layers, rows: Rows) -> tuple[Array, Array]:
-    """Return ``J'J`` and ``J'e``; J itself is not kept."""
+    """Return ``J'J`` and ``J'e``."""
     G, J = jacobian(layers, rows.X)
     J = J.reshape(G.size, -1)
     return J.T @ J, J.T @ (G - rows.y).ravel()
 
 
 def _step(H: Array, g: Array, mu: float) -> Array:
-    """Return ``-(H + mu I)^-1 g``, or no step at all where rounding does not allow for one."""
-    damped = np.array(H.T, order="F")  # symmetric; in this order it is factorised in place
+    """Return ``-(H + mu I)^-1 g``, or no step if the matrix is numerically singular."""
+    damped = np.array(H.T, order="F")  # H is symmetric; in this order it is factorised in place
     np.fill_diagonal(damped, H.diagonal() + mu)
     try:
         factor = cho_factor(damped, lower=True, overwrite_a=True, check_finite=False)
@@ -176,7 +174,7 @@ def _moved(layers: Layers, step: Array) -> Layers:
 def _draw(
     rng: Any, X: Array, widths: Sequence[int], activations: Sequence[Activation], span: float
 ) -> Layers:
-    """Return layers whose units each fill a random part of the middle of their f's domain."""
+    """Return random layers; each unit fills a random part of the middle of its f's domain."""
     layers: list[Layer] = []
     A = X
     for h, f in zip(widths, activations, strict=True):
@@ -186,15 +184,16 @@ def _draw(
         low, high = np.sort(rng.uniform(centre - reach, centre + reach, (2, h)), axis=0)
         Z = A @ V
         lowest, size = Z.min(axis=0), np.abs(Z).max(axis=0)
-        # A unit that is constant up to rounding is not blown up.
-        scale = (high - low) / np.maximum(Z.max(axis=0) - lowest, 1e-6 * size + EPS)
+        # A unit that is constant up to rounding must not get large weights.
+        least = 1e-6 * size + np.finfo(np.float64).eps
+        scale = (high - low) / np.maximum(Z.max(axis=0) - lowest, least)
         layers.append(Layer(V * scale, low - lowest * scale, f))
         A = f(layers[-1].linear(A))
     return tuple(layers)
 
 
 class _LevenbergMarquardt(BaseEstimator):
-    """What classifier and regressor share: the parameters and the network they describe."""
+    """The parameters and the training that classifier and regressor share."""
 
     def __init__(
         self,
@@ -236,9 +235,9 @@ class _LevenbergMarquardt(BaseEstimator):
         widths = (*parameters.check_sizes(self.hidden_layer_sizes), Y.shape[1])
         activations = self._activations(len(widths) - 1, default_output)
         rng = parameters.check_generator(self.random_state)
-        learned, held_out = self._divide(len(Y), rng)
-        self._check_memory(len(learned), (X.shape[1], *widths))
-        rows, others = (Rows(dense(X[part]), Y[part]) for part in (learned, held_out))
+        fitted, held_out = self._divide(len(Y), rng)
+        self._check_memory(len(fitted), (X.shape[1], *widths))
+        rows, others = (Rows(dense(X[part]), Y[part]) for part in (fitted, held_out))
         training = train(_draw(rng, rows.X, widths, activations, span), rows, others, rules)
         self.coefs_ = [layer.V for layer in training.layers]
         self.intercepts_ = [layer.w for layer in training.layers]
@@ -247,7 +246,7 @@ class _LevenbergMarquardt(BaseEstimator):
         self.stop_reason_ = training.stop_reason
 
     def _activations(self, n_hidden: int, default: Activation | None) -> list[Activation]:
-        """Return f_1 ... f_n; `default` None stands for the hidden f, as in `KARClassifier`."""
+        """Return f_1 ... f_n; `default=None` means the hidden f, as in `KARClassifier`."""
         f = resolve_activation(self.activation)
         if self.output_activation is not None:
             output = resolve_activation(self.output_activation, "output_activation")
@@ -259,14 +258,14 @@ class _LevenbergMarquardt(BaseEstimator):
         return activations
 
     def _divide(self, m: int, rng: Any) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Return the rows to learn and those for validation; rows for testing are not used."""
+        """Return the training rows and the validation rows; the test rows are not used."""
         held = check_non_negative("validation_fraction", self.validation_fraction)
         unused = check_non_negative("test_fraction", self.test_fraction)
         n_held, n_unused = int(held * m + 0.5), int(unused * m + 0.5)
         if n_held + n_unused >= m:
             raise ValueError(
                 f"validation_fraction={held} and test_fraction={unused} leave none of "
-                f"n_samples={m} to learn."
+                f"n_samples={m} rows to train on: reduce them."
             )
         order = rng.permutation(m)
         return order[n_held + n_unused :], order[:n_held]
@@ -291,13 +290,13 @@ class _LevenbergMarquardt(BaseEstimator):
 
 
 class LevenbergMarquardtClassifier(ClassifierMixin, _LevenbergMarquardt):
-    """Classifier that reduces the mean squared error of a network by Levenberg-Marquardt.
+    """Neural network classifier trained by Levenberg-Marquardt.
 
-    ``mean((G - Y)^2)`` is reduced, G the outputs and Y the class indicator (for two classes one
-    column, 1 for the second), by steps ``-(J'J + mu I)^-1 J'(G - Y)``. As MATLAB documents of
-    ``trainlm``, mu goes from 1e-3 down or up by 10 with each success or failure, at most to 1e10;
-    70 % of the rows are learned, 15 % are for validation and 15 % not used; training ends after
-    six epochs in a row without progress in validation, and the best weights there are kept.
+    Steps ``-(J'J + mu I)^-1 J'(G - Y)`` reduce ``mean((G - Y)^2)``, with the outputs G and class
+    indicators Y (one column for two classes, 1 for the second). As in MATLAB's ``trainlm``, mu
+    starts at 1e-3 and is divided or multiplied by 10 after each success or failure, up to 1e10;
+    70 % of the rows are for training, 15 % for validation, and 15 % are not used. Training ends
+    after six consecutive epochs without progress in validation, and keeps the best weights.
 
     Parameters
     ----------
@@ -308,19 +307,21 @@ class LevenbergMarquardtClassifier(ClassifierMixin, _LevenbergMarquardt):
     max_iter : int, default=1000
         The largest number of epochs.
     validation_fraction, test_fraction : float, default=0.15
-        The parts of the rows that are not learned. Without validation the last weights are kept.
+        Shares of the rows for validation, and of unused rows. Without validation, the last weights
+        are kept.
     init_span : float, default=0.1
-        Weights are drawn uniform on (-1, 1), then scaled and shifted such that the pre-activations
-        of a unit on the rows to learn fill a random part of the middle of its activation's domain,
-        or of (-2, 2) if that is all numbers; this says how much of it is the middle. It is the idea
-        of Nguyen and Widrow, MATLAB's default. From near the poles of logit, training often fails.
+        Weights are drawn uniformly from (-1, 1), then scaled and shifted such that each unit's
+        pre-activations of the training rows fill a random part of the middle of its activation's
+        domain, or of (-2, 2) if the domain is unbounded; `init_span` is the share of the domain
+        that is the middle. This follows Nguyen and Widrow, MATLAB's default. Training that starts
+        near the poles of logit often fails.
     memory_limit : float, default=2**31
-        Bytes that J and J'J together may take; more is refused with a MemoryError before they are
-        allocated. (A factor of J'J takes as much as J'J once more, but J is gone by then.)
+        The most bytes of J and J'J together; a larger problem raises a MemoryError before they are
+        allocated. (The factor of J'J is as large as J'J, but J is freed before.)
     time_limit : float, default=None
-        Seconds after which no other step is tried; the step under way is ended.
+        Seconds after which no further step is tried; the current step is completed.
     random_state : int, RandomState instance or None, default=None
-        What rows are divided and weights are drawn with.
+        The seed of the division of the rows and of the weights.
 
     Attributes
     ----------
@@ -329,13 +330,13 @@ class LevenbergMarquardtClassifier(ClassifierMixin, _LevenbergMarquardt):
     n_iter_ : int
         Number of epochs, that is of steps that lowered the loss.
     loss_ : float
-        Mean squared error of the kept weights on the rows that were learned.
+        Mean squared error of the kept weights on the training rows.
     stop_reason_ : {"epochs", "goal", "gradient", "mu", "validation", "time"}
-        What ended the training.
+        The reason why training ended.
 
     Notes
     -----
-    Inputs and targets are taken as they are; ``feedforwardnet`` maps both to [-1, 1] by default.
+    Inputs and targets are not scaled; ``feedforwardnet`` maps both to [-1, 1] by default.
     """
 
     def __sklearn_tags__(self) -> Any:
@@ -344,7 +345,7 @@ class LevenbergMarquardtClassifier(ClassifierMixin, _LevenbergMarquardt):
         return tags
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Learn the network from inputs X and classes y of any type."""
+        """Fit the network to inputs X and classes y of any type."""
         with validation.unchanged_on_failure(self):
             X = validation.check_inputs(self, X, reset=True)
             y = validation.check_labels(y, X.shape[0])
@@ -361,17 +362,17 @@ class LevenbergMarquardtClassifier(ClassifierMixin, _LevenbergMarquardt):
         return 2.0 * G[:, 0] - 1.0 if G.shape[1] == 1 else G
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return the class of each row: that of the largest output, or of G above 1/2."""
+        """Return the class of the largest output; of two classes, the second if G > 1/2."""
         decision = self.decision_function(X)
         codes = decision.argmax(axis=1) if decision.ndim == 2 else (decision > 0.0).astype(int)
         return np.asarray(self.classes_[codes])
 
 
 class LevenbergMarquardtRegressor(RegressorMixin, _LevenbergMarquardt):
-    """Regressor that reduces the mean squared error of a network by Levenberg-Marquardt.
+    """Neural network regressor trained by Levenberg-Marquardt.
 
-    Training, parameters and attributes are those of `LevenbergMarquardtClassifier`, with the
-    targets themselves as Y and ``output_activation=None`` for the identity, as in `KARRegressor`.
+    Training, parameters and attributes are those of `LevenbergMarquardtClassifier`; Y are the
+    targets, and ``output_activation=None`` means the identity, as in `KARRegressor`.
     """
 
     def __sklearn_tags__(self) -> Any:
@@ -381,7 +382,7 @@ class LevenbergMarquardtRegressor(RegressorMixin, _LevenbergMarquardt):
         return tags
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Learn the network from inputs X and targets y, one column or several."""
+        """Fit the network to inputs X and targets y of one column or several."""
         with validation.unchanged_on_failure(self):
             X = validation.check_inputs(self, X, reset=True)
             y = validation.check_real_targets(y, X.shape[0])
@@ -390,6 +391,6 @@ class LevenbergMarquardtRegressor(RegressorMixin, _LevenbergMarquardt):
         return self
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return the network's output for each row, of the shape of `fit`'s y."""
+        """Return the predicted targets, in the shape of the y given to `fit`."""
         G = self._outputs(X)
         return G[:, 0] if self._one_output else G

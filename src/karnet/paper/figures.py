@@ -1,4 +1,4 @@
-"""The paper's figures, drawn from results; nothing is computed here."""
+"""The paper's figures, drawn from results."""
 
 from __future__ import annotations
 
@@ -16,30 +16,19 @@ from .._pages.style import COLOURS, INK, LINE, MARKERS, SHADES, STYLED, WIDTH, r
 from .._util.atomic_file import whole_file
 from . import iris, xor
 
-__all__ = [
-    "Figure",
-    "Series",
-    "differences",
-    "iris_outputs",
-    "iris_sweeps",
-    "per_set",
-    "save",
-    "xor_surfaces",
-]
-
 
 @dataclass(frozen=True)
 class Series:
-    """One method's numbers, one a row of the figure; where there is none, a note may say why."""
+    """The numbers of one method, one for each row of a figure; notes may explain a NaN."""
 
     title: str
-    values: Sequence[float | None]
+    values: Sequence[float]
     notes: Sequence[str]
 
 
 @STYLED
 def save(figure: Figure, folder: Path, name: str) -> str:
-    """Write a figure as SVG and PNG, and return the SVG as it can stand inside a page."""
+    """Write a figure as SVG and PNG, and return the SVG for a page."""
     folder.mkdir(parents=True, exist_ok=True)
     text = svg(figure, name)
     look: dict[str, Any] = {"facecolor": "white", "dpi": 150, "metadata": {"Software": None}}
@@ -52,7 +41,7 @@ def save(figure: Figure, folder: Path, name: str) -> str:
 
 @STYLED
 def xor_surfaces(studies: Sequence[xor.Study]) -> Figure:
-    """Return the outputs over the plane, a row per kind of network, a column per depth."""
+    """Draw the outputs over the plane, a row per kind of network, a column per depth."""
     names = list(dict.fromkeys(each.network for each in studies))
     depths = sorted({each.n_layers for each in studies})
     figure = Figure((WIDTH, 0.7 + 2.5 * len(names)), layout="constrained")
@@ -91,7 +80,7 @@ def _surface(ax: Axes, study: xor.Study) -> AxesImage:
 
 @STYLED
 def iris_outputs(fits: Sequence[iris.Fitted]) -> Figure:
-    """Return the targets of the training rows and the outputs of the networks, class by class."""
+    """Draw the targets of the training rows and the outputs of the networks, by class."""
     figure = Figure((WIDTH, 2.4 * len(fits)), layout="constrained")
     for ax, each in zip(figure.subplots(len(fits), 1, sharex=True), fits, strict=True):
         rows = np.arange(len(each.targets))
@@ -110,9 +99,9 @@ def iris_outputs(fits: Sequence[iris.Fitted]) -> Figure:
 
 @STYLED
 def iris_sweeps(pair: tuple[iris.Sweep, iris.Sweep]) -> Figure:
-    """Return sums of squared errors and error rates over widths, without an output bias and with.
+    """Draw sums of squared errors and error rates over widths, without an output bias and with it.
 
-    Every trial is a point in the upper half; the lower half shows means over trials.
+    The upper half has a point for every trial; the lower half shows means over trials.
     """
     figure = Figure((WIDTH, 5.6), layout="constrained")
     top, bottom = figure.subplots(2, 1, sharex=True)
@@ -142,46 +131,44 @@ def iris_sweeps(pair: tuple[iris.Sweep, iris.Sweep]) -> Figure:
 
 @STYLED
 def per_set(rows: Sequence[str], series: Sequence[Series], label: str, log: bool = False) -> Figure:
-    """Return one row of dots per data set, a colour and a shape per method.
+    """Draw a row of dots per data set, with a colour and a shape per method.
 
-    Where a method has no number but a note, the note stands in the row.
+    A note takes the place of a missing number.
     """
-    figure = Figure((WIDTH, 1.3 + LINE * len(rows) / 72.0), layout="constrained")
-    ax = figure.subplots()
+    figure, ax = _figure_of_rows(rows, 1.3)
     if log:
         ax.set_xscale("log")
     for each, colour, marker in zip(series, COLOURS, MARKERS, strict=False):
-        numbers = [np.nan if value is None else value for value in each.values]
-        ax.plot(
-            numbers, range(len(rows)), marker, color=colour, label=each.title, alpha=0.85, zorder=3
-        )
+        style: dict[str, Any] = {"color": colour, "label": each.title, "alpha": 0.85, "zorder": 3}
+        ax.plot(each.values, range(len(rows)), marker, **style)
+        # Notes are where dots are rare: times at the right, accuracies at the left.
+        where, side = (0.99, "right") if log else (0.01, "left")
+        style = {"color": colour, "fontsize": 9.0, "va": "center", "ha": side}
         for k, note in enumerate(each.notes):
-            if each.values[k] is None and note:
-                # Where others are not: slow ones at the right, accurate ones not at the left.
-                where, side = (0.99, "right") if log else (0.01, "left")
-                style: dict[str, Any] = {
-                    "color": colour,
-                    "fontsize": 9.0,
-                    "va": "center",
-                    "ha": side,
-                }
+            if np.isnan(each.values[k]) and note:
                 ax.text(where, k, note, transform=ax.get_yaxis_transform(), **style)
-    ax.set_yticks(range(len(rows)), rows)
-    ax.set_ylim(len(rows) - 0.5, -0.5)
-    rules(ax, label)
+    _label_rows(ax, rows, label)
     figure.legend(loc="outside upper left", ncols=1 if len(series) > 2 else 2)
     return figure
 
 
 @STYLED
 def differences(rows: Sequence[str], values: Sequence[float], label: str) -> Figure:
-    """Return one row per variation with a dot at its difference, and a line at none."""
-    figure = Figure((WIDTH, 1.0 + LINE * len(rows) / 72.0), layout="constrained")
-    ax = figure.subplots()
+    """Draw a row per variation with a dot at its difference, and a line at zero."""
+    figure, ax = _figure_of_rows(rows, 1.0)
     ax.axvline(0.0, color=INK, linewidth=1.0)
     ax.hlines(range(len(rows)), 0.0, values, color=COLOURS[0], linewidth=1.5)
     ax.plot(values, range(len(rows)), MARKERS[0], color=COLOURS[0])
+    _label_rows(ax, rows, label)
+    return figure
+
+
+def _figure_of_rows(rows: Sequence[str], margin: float) -> tuple[Figure, Axes]:
+    figure = Figure((WIDTH, margin + LINE * len(rows) / 72.0), layout="constrained")
+    return figure, figure.subplots()
+
+
+def _label_rows(ax: Axes, rows: Sequence[str], label: str) -> None:
     ax.set_yticks(range(len(rows)), rows)
     ax.set_ylim(len(rows) - 0.5, -0.5)
     rules(ax, label)
-    return figure

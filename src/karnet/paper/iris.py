@@ -1,4 +1,4 @@
-"""Iris, 90 rows for training and 60 for testing: the representation theorem at work."""
+"""Iris, 90 rows for training and 60 for testing: the representation theorem in practice."""
 
 from __future__ import annotations
 
@@ -13,25 +13,12 @@ from sklearn.preprocessing import minmax_scale
 from .._util.text_table import TextTable
 from ..estimators import KARClassifier
 
-__all__ = [
-    "WIDTHS",
-    "Fitted",
-    "Split",
-    "Sweep",
-    "fitted",
-    "network",
-    "split",
-    "sum_of_squares",
-    "sweep",
-    "sweeps",
-    "table",
-    "tables",
-]
-
+# Widths around 90, the number of training rows.
 WIDTHS = tuple(range(79, 94))
+# Random splits that each width is tried on.
 N_TRIALS = 10
-# What counts as zero in a sum of squares of 270 errors.
-ZERO = 1e-12
+# A sum of squares of 270 errors below this is zero up to rounding.
+ZERO_SUM = 1e-12
 
 
 @dataclass(frozen=True)
@@ -57,7 +44,7 @@ def split(seed: int) -> Split:
 
 
 def network(sizes: tuple[int, ...], bias: bool, seed: int) -> KARClassifier:
-    """Return a network with random hidden layers, the output layer with or without a bias."""
+    """Return a network with random hidden layers, and an output layer with or without a bias."""
     return KARClassifier(sizes, hidden="random", fit_intercept=bias, random_state=seed)
 
 
@@ -84,32 +71,19 @@ def fitted(width: int, seed: int = 0) -> Fitted:
 
 @dataclass(frozen=True)
 class Sweep:
-    """Sums of squared errors and error rates over widths and trials.
+    """Sums of squared errors and error rates, arrays of shape (n_widths, n_trials)."""
 
-    Attributes
-    ----------
-    n_layers : int
-        Layers of the network, all but the last random.
-    bias : bool
-        Whether its output layer has a bias.
-    widths : tuple of int
-        Units of every hidden layer.
-    sse, train_error, test_error : ndarray of shape (n_widths, n_trials)
-        Sum of squares on the training rows; shares of training and test rows put into a wrong
-        class.
-    """
-
-    n_layers: int
-    bias: bool
-    widths: tuple[int, ...]
-    sse: NDArray[np.float64]
+    n_layers: int  # all layers but the last are random
+    bias: bool  # whether the output layer has a bias
+    widths: tuple[int, ...]  # units of every hidden layer
+    sse: NDArray[np.float64]  # sums of squares on the training rows
     train_error: NDArray[np.float64]
     test_error: NDArray[np.float64]
 
     @property
     def step(self) -> int | None:
-        """The least width from which on the sum of squares is zero in every trial, if any."""
-        exact = np.all(self.sse < ZERO, axis=1)
+        """The least width from which the sum of squares is zero in every trial, if any."""
+        exact = np.all(self.sse < ZERO_SUM, axis=1)
         n = len(exact) if exact.all() else int(np.argmin(exact[::-1]))
         return self.widths[len(exact) - n] if n else None
 
@@ -117,7 +91,7 @@ class Sweep:
 def sweep(
     n_layers: int, bias: bool, widths: tuple[int, ...] = WIDTHS, n_trials: int = N_TRIALS
 ) -> Sweep:
-    """Return what networks of these widths come to, each trial with a split of its own."""
+    """Fit networks of these widths, each trial on a split of its own."""
     results = np.empty((3, len(widths), n_trials))
     for trial in range(n_trials):
         data = split(trial)
@@ -144,7 +118,7 @@ def tables() -> list[TextTable]:
 
 
 def table(pair: tuple[Sweep, Sweep]) -> TextTable:
-    """Return the sums of squares and error rates of networks without output bias and with it."""
+    """Return the sums of squares and error rates without an output bias and with it."""
     rows = []
     for k, width in enumerate(pair[0].widths):
         row = [str(width)]
@@ -161,6 +135,6 @@ def table(pair: tuple[Sweep, Sweep]) -> TextTable:
         f"Iris 90/60, {name} network with random hidden layers, {n_trials} trials",
         ("h", "SSE, no output bias", *errors, "SSE, output bias", *errors),
         tuple(rows),
-        "Zero up to rounding from h = 90 on, where 90 rows meet 90 weights; "
-        "an output bias is one more weight and moves the step to 89.",
+        "The sum of squares (SSE) is zero up to rounding from h = 90 on, where there are as many "
+        "weights as rows; an output bias is one more weight, and zero is reached at h = 89.",
     )

@@ -1,9 +1,9 @@
-"""The networks that are compared, and which experiment compares which."""
+"""The networks that are compared, and the experiments that compare them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
 from typing import Any
@@ -16,99 +16,68 @@ from ..estimators import KARClassifier
 from .baseline import LevenbergMarquardtClassifier
 from .protocol import WIDTHS, Coding, one_hot
 
-__all__ = ["EXPERIMENTS_OF_SETS", "METHODS", "Method"]
-
-# From hidden layer sizes, a seed and a limit in seconds to an unfitted estimator.
-Make = Callable[[tuple[int, ...], int, float], Any]
-# What the paper's baseline was tried with where it ran out of memory.
-LARGEST_WIDTH = max(WIDTHS)
-IN_UNIT_INTERVAL = Coding()
-
-
-def _karnet(sizes: tuple[int, ...], seed: int, _: float, **parameters: Any) -> KARClassifier:
-    return KARClassifier(sizes, random_state=seed, **parameters)
-
-
-def _levenberg_marquardt(
-    sizes: tuple[int, ...], seed: int, time_limit: float
-) -> LevenbergMarquardtClassifier:
-    return LevenbergMarquardtClassifier(sizes, time_limit=time_limit, random_state=seed)
-
-
-def _mlp(sizes: tuple[int, ...], seed: int, _: float) -> MLPClassifier:
-    return MLPClassifier(sizes, random_state=seed)
+# Categories as integers, inputs scaled to [0, 1].
+DEFAULT_CODING = Coding()
+# The name of the paper's network.
+KARNET = "karnet"
+# The name of the paper's network with as many hidden units as the baseline.
+SAME_WIDTH = "karnet, baseline's width"
+# The name of the paper's baseline.
+BASELINE = "levenberg-marquardt"
+# The names of the paper's networks by number of layers.
+DEPTHS = MappingProxyType({2: KARNET, 3: "karnet, 3 layers", 4: "karnet, 4 layers"})
 
 
 @dataclass(frozen=True)
 class Method:
-    """A network and the way it is brought to a data set.
+    """A network, and how it is trained on a data set."""
 
-    Parameters
-    ----------
-    name : str
-        What it is called in the store.
-    title : str
-        What it is called in tables and figures.
-    make : callable
-        Gives the unfitted estimator for hidden layer sizes, a seed and a limit in seconds.
-    factors : tuple of int
-        Sizes of the hidden layers in units of the width.
-    widths : tuple of int
-        What the width is chosen from, by cross-validation inside the training part; of equally good
-        ones the first. Empty: it is the one that the paper gives for its baseline.
-    n_inner_folds : int
-        Folds of that cross-validation.
-    coding : Coding
-        How inputs become numbers.
-    slow : bool
-        Whether it takes so long that only some folds of the first trial are run.
-    numbers : range
-        Numbers of the data sets it is tried on.
-    choice : tuple of two str or None
-        What the paper leaves open and is varied here, and the option taken.
-    """
-
-    name: str
-    title: str
-    make: Make = _karnet
+    name: str  # in the store
+    title: str  # in tables and figures
+    kind: Any = KARClassifier  # the class of the estimator
+    parameters: Mapping[str, Any] = field(default_factory=dict)  # of the estimator
+    # Sizes of the hidden layers as multiples of the width.
     factors: tuple[int, ...] = (1,)
+    # The widths that cross-validation on the training rows chooses from, the first one of equally
+    # good ones; if empty, the paper's width of its baseline is used.
     widths: tuple[int, ...] = WIDTHS
-    n_inner_folds: int = 10
-    coding: Coding = IN_UNIT_INTERVAL
-    slow: bool = False
-    numbers: range = range(1, 43)
+    n_inner_folds: int = 10  # of that cross-validation
+    coding: Coding = DEFAULT_CODING
+    slow: bool = False  # if so, only some folds of the first trial are run
+    numbers: range = range(1, 43)  # of the data sets that the method is run on
+    # A detail that the paper does not specify, and the option that this method takes.
     choice: tuple[str, str] | None = None
+
+    def network(self, width: int, seed: int, time_limit: float) -> Any:
+        """Return the unfitted estimator; the time limit, in seconds, is for the baseline only."""
+        limit = {"time_limit": time_limit} if self.name == BASELINE else {}
+        return self.kind(self.sizes(width), random_state=seed, **self.parameters, **limit)
 
     def sizes(self, width: int) -> tuple[int, ...]:
         """Return the sizes of the hidden layers."""
         return tuple(factor * width for factor in self.factors)
 
     def given_width(self, data: DataSet) -> int | None:
-        """Return the width if it is given and not to be chosen."""
-        if self.widths:
-            return None
-        return data.widths.baseline or LARGEST_WIDTH
+        """Return the paper's width of its baseline, or None if the width is to be chosen."""
+        # Where the paper's baseline ran out of memory, the largest width was tried.
+        return None if self.widths else data.widths.baseline or max(WIDTHS)
 
 
-DEFAULT = Method("karnet", "KARnet")
-MLP = Method("mlp", "MLPClassifier", _mlp, n_inner_folds=3, slow=True, numbers=range(1, 40))
+DEFAULT = Method(KARNET, "KARnet")
+MLP = Method(
+    "mlp", "MLPClassifier", MLPClassifier, n_inner_folds=3, slow=True, numbers=range(1, 40)
+)
 COMPARED = (
     DEFAULT,
-    Method("karnet, baseline's width", "KARnet, baseline's width", widths=()),
-    Method(
-        "levenberg-marquardt",
-        "Levenberg-Marquardt",
-        _levenberg_marquardt,
-        widths=(),
-        slow=True,
-    ),
+    Method(SAME_WIDTH, "KARnet, baseline's width", widths=()),
+    Method(BASELINE, "Levenberg-Marquardt", LevenbergMarquardtClassifier, widths=(), slow=True),
     MLP,
     replace(MLP, name="mlp, baseline's width", title="MLPClassifier, baseline's width", widths=()),
 )
-DEPTHS = (
+DEEP = (
     DEFAULT,
-    Method("karnet, 3 layers", "KARnet, 3 layers", factors=(2, 1), slow=True),
-    Method("karnet, 4 layers", "KARnet, 4 layers", factors=(4, 2, 1), slow=True),
+    Method(DEPTHS[3], "KARnet, 3 layers", factors=(2, 1), slow=True),
+    Method(DEPTHS[4], "KARnet, 4 layers", factors=(4, 2, 1), slow=True),
 )
 
 
@@ -116,32 +85,34 @@ def _varied(what: str, option: str, **changes: Any) -> Method:
     return Method(f"karnet, {option}", option, choice=(what, option), **changes)
 
 
+def _scaled(option: str, scaler: Callable[[], Any] | None) -> Method:
+    return _varied("scaling of inputs", option, coding=Coding(scaler=scaler))
+
+
+def _with(what: str, option: str, **parameters: Any) -> Method:
+    return _varied(what, option, parameters=parameters)
+
+
 VARIATIONS = (
-    _varied("scaling of inputs", "inputs unscaled", coding=Coding(scaler=None)),
-    _varied("scaling of inputs", "inputs standardised", coding=Coding(scaler=StandardScaler)),
-    _varied(
-        "scaling of inputs",
-        "inputs in [-1, 1]",
-        coding=Coding(scaler=partial(MinMaxScaler, (-1, 1))),
-    ),
+    _scaled("inputs unscaled", None),
+    _scaled("inputs standardised", StandardScaler),
+    _scaled("inputs in [-1, 1]", partial(MinMaxScaler, (-1, 1))),
     _varied("categories", "categories one-hot", coding=Coding(one_hot)),
-    _varied("initial weights", "weights uniform", make=partial(_karnet, init="uniform")),
-    _varied(
-        "outside logit's domain", "logit clipped", make=partial(_karnet, activation="logit_clipped")
-    ),
-    _varied("cut-off of the solver", "cut-off 1e-15", make=partial(_karnet, rcond=1e-15)),
-    _varied("cut-off of the solver", "cut-off 1e-6", make=partial(_karnet, rcond=1e-6)),
-    _varied("cut-off of the solver", "ridge 1e-6", make=partial(_karnet, alpha=1e-6)),
+    _with("initial weights", "weights uniform", init="uniform"),
+    _with("outside logit's domain", "logit clipped", activation="logit_clipped"),
+    _with("cut-off of the solver", "cut-off 1e-15", rcond=1e-15),
+    _with("cut-off of the solver", "cut-off 1e-6", rcond=1e-6),
+    _with("cut-off of the solver", "ridge 1e-6", alpha=1e-6),
     _varied("equally good widths", "widest of equals", widths=WIDTHS[::-1]),
 )
 
 METHODS: Mapping[str, Method] = MappingProxyType(
-    {method.name: method for method in (*COMPARED, *DEPTHS, *VARIATIONS)}
+    {method.name: method for method in (*COMPARED, *DEEP, *VARIATIONS)}
 )
 EXPERIMENTS_OF_SETS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "uci": tuple(method.name for method in COMPARED),
-        "depth": tuple(method.name for method in DEPTHS),
+        "depth": tuple(method.name for method in DEEP),
         "choices": tuple(method.name for method in (DEFAULT, *VARIATIONS)),
     }
 )

@@ -1,6 +1,6 @@
-"""How a network is measured on a data set: splits, coding, scaling, choice of the width.
+"""Evaluation of a network on a data set: splits, encoding, scaling, choice of the width.
 
-No test row is seen by encoding, scaling or selection.
+Encoding, scaling and selection use the training rows only.
 """
 
 from __future__ import annotations
@@ -17,38 +17,26 @@ from sklearn.preprocessing import MinMaxScaler, OneHotEncoder
 
 from ..datasets import DATASETS, Loaded
 
-__all__ = [
-    "WIDTHS",
-    "Coding",
-    "Inputs",
-    "Part",
-    "choose_width",
-    "inputs",
-    "one_hot",
-    "ordinal",
-    "parts",
-]
-
 # The widths that the paper searches over.
 WIDTHS = (1, 2, 3, 5, 10, 20, 30, 50, 80, 100, 200, 500)
 
 Array = NDArray[Any]
-# From the categories of training and test rows to numbers.
+# Encodes the categories of training and test rows as numbers.
 Encoder = Callable[[Array, Array], tuple[Array, Array]]
-# From a width to an unfitted network.
+# Returns an unfitted network of a width.
 MakeNetwork = Callable[[int], Any]
 
 
 @dataclass(frozen=True)
 class Part:
-    """Positions of the rows to train on and of those to test on."""
+    """Indices of the training rows and of the test rows."""
 
     train: Array
     test: Array
 
 
 def parts(data: Loaded, trial: int, n_folds: int, seed: int) -> list[Part]:
-    """Return the fixed split where the paper uses one, else the folds of one trial."""
+    """Return the fixed split if the paper uses one, else the folds of one trial."""
     spec = DATASETS[data.name]
     rows = np.arange(len(data.y))
     if data.split is not None:
@@ -63,14 +51,14 @@ def parts(data: Loaded, trial: int, n_folds: int, seed: int) -> list[Part]:
 def _stratified(n: int, seed: int, rows: Array, y: Array) -> Iterator[tuple[Array, Array]]:
     splitter = StratifiedKFold(min(n, len(rows)), shuffle=True, random_state=seed)
     with warnings.catch_warnings():
-        # Some classes have fewer rows than there are folds, in the paper too.
+        # As in the paper, some classes have fewer rows than there are folds.
         warnings.filterwarnings("ignore", "The least populated class", UserWarning)
         yield from splitter.split(rows, y)
 
 
 @dataclass(frozen=True)
 class Inputs:
-    """Rows of a data set: categories, each named by an integer from 0 on, and numbers."""
+    """Rows of a data set: categories, coded as integers from 0 on, and numbers."""
 
     categories: NDArray[np.intp]
     numbers: NDArray[np.float64]
@@ -80,9 +68,9 @@ class Inputs:
 
 
 def inputs(X: Any) -> Inputs:
-    """Return the columns of a data frame, taken apart by type.
+    """Return the categorical and the numeric columns of a data frame.
 
-    The integers only rename what the cells hold: no row has a part in what becomes of another.
+    The integer codes only rename the categories: no row influences the coding of another one.
     """
     categories = X.select_dtypes("category")
     codes = [categories[name].cat.codes for name in categories]
@@ -93,9 +81,9 @@ def inputs(X: Any) -> Inputs:
 
 
 def ordinal(train: Array, test: Array) -> tuple[Array, Array]:
-    """Return the rank of each category among those of the training rows, and -1 if it is new.
+    """Return the rank of each category among those of the training rows, or -1 for a new one.
 
-    What scikit-learn's OrdinalEncoder gives, at a tenth of its time.
+    The result is that of scikit-learn's OrdinalEncoder, in a tenth of its time.
     """
     columns = np.arange(train.shape[1])
     n = 1 + max(train.max(initial=0), test.max(initial=0))
@@ -106,7 +94,7 @@ def ordinal(train: Array, test: Array) -> tuple[Array, Array]:
 
 
 def one_hot(train: Array, test: Array) -> tuple[Array, Array]:
-    """Return an indicator of each category of the training rows; a new category has none."""
+    """Return an indicator for each category of the training rows; new categories have none."""
     if train.shape[1] == 0:
         return train, test
     encoder = OneHotEncoder(handle_unknown="ignore", sparse_output=False).fit(train)
@@ -115,14 +103,14 @@ def one_hot(train: Array, test: Array) -> tuple[Array, Array]:
 
 @dataclass(frozen=True)
 class Coding:
-    """How inputs become one array of numbers; learned on the training rows alone.
+    """Encoding of inputs as one array of numbers, fitted on the training rows only.
 
     Parameters
     ----------
     encode : callable
-        From the categories of training and test rows to numbers.
+        Encodes the categories of training and test rows as numbers.
     scaler : callable or None
-        Gives an unfitted scaler for all columns; None leaves them as they are.
+        Returns an unfitted scaler for all columns; None leaves the columns unscaled.
     """
 
     encode: Encoder = ordinal
@@ -148,11 +136,11 @@ def choose_width(
     widths: Sequence[int] = WIDTHS,
     n_folds: int = 10,
 ) -> int:
-    """Return the width with the best accuracy over folds of these rows; of equals the first."""
-    right = np.zeros(len(widths))
+    """Return the width of the best accuracy over folds of these rows; the first one of equals."""
+    n_correct = np.zeros(len(widths))
     for train, test in _stratified(n_folds, seed, np.arange(len(y)), y):
         X_train, X_test = code(X[train], X[test])
         for k, width in enumerate(widths):
             net = make(width).fit(X_train, y[train])
-            right[k] += np.sum(net.predict(X_test) == y[test])
-    return widths[int(np.argmax(right))]
+            n_correct[k] += np.sum(net.predict(X_test) == y[test])
+    return widths[int(np.argmax(n_correct))]

@@ -1,4 +1,4 @@
-"""The report of a run: the paper's numbers and ours side by side, in one HTML file."""
+"""The report of a run: the paper's numbers compared with ours, in one HTML file."""
 
 from __future__ import annotations
 
@@ -17,28 +17,15 @@ from .store import Fit, Store
 from .uci import Settings
 from .verdicts import HEADER, verdicts
 
-__all__ = ["write", "write_report"]
-
+# The packages whose versions a report shows.
 PACKAGES = ("karnet", "numpy", "scipy", "scikit-learn", "pandas", "matplotlib")
 
 
 def write_report(out: Path, settings: Settings, command: str) -> Path:
-    """Write report.html and the figures from all results of a folder, and return its path.
+    """Write report.html and its figures from all results in a folder, and return its path.
 
-    The case studies are run if this process has not run them yet.
-
-    Parameters
-    ----------
-    out : Path
-        The folder with the store, results.sqlite, if there is one yet.
-    settings : Settings
-        What the run was asked for.
-    command : str
-        What it was called with; shown if the folder knows of no other.
-
-    Returns
-    -------
-    Path
+    The case studies are run if this process has not run them yet. `command`, the command line of
+    the run, is shown if the store holds no command.
     """
     fits: list[Fit] = []
     commands = [command]
@@ -52,25 +39,25 @@ def write_report(out: Path, settings: Settings, command: str) -> Path:
 
 
 def write(out: Path, results: Results) -> Path:
-    """Write report.html and the figures from results, and return its path."""
+    """Write report.html and its figures from results, and return its path."""
     folder = out / "figures"
-    title = "The paper's experiments, run again"
+    title = "Reproduction of the paper's experiments"
     chapters = {
         "summary": ("Summary", _summary(results)),
         "xor": ("XOR", _xor(results, folder)),
         "iris": ("Iris", _iris(results, folder)),
         "sets": ("Data sets", sections.sets(results, folder)),
         "depth": ("Depth", sections.depth(results, folder)),
-        "choices": ("What the paper leaves open", sections.choices(results, folder)),
-        "deviations": ("What deviates, and why", _deviations(results)),
+        "choices": ("Details that the paper leaves open", sections.choices(results, folder)),
+        "deviations": ("Deviations from the paper", _deviations(results)),
         "machine": ("Machine and command", _machine(results)),
     }
     body = [
         page.heading(title),
         page.paragraph(
-            f"karnet {version('karnet')} beside the numbers and figures of Toh, Lin, Li, Oh and "
-            "Sun, Gradient-Free Learning Based on the Kernel and the Range Space. KARnet is the "
-            "paper's network, trained in closed form."
+            f"Results of karnet {version('karnet')}, compared with the numbers and figures of Toh, "
+            "Lin, Li, Oh and Sun, Gradient-Free Learning Based on the Kernel and the Range Space. "
+            "KARnet is the paper's network, trained in closed form."
         ),
         page.contents({name: title for name, (title, _) in chapters.items()}),
         *(page.section(name, title, *parts) for name, (title, parts) in chapters.items()),
@@ -84,10 +71,10 @@ def write(out: Path, results: Results) -> Path:
 
 def _summary(results: Results) -> list[str]:
     return [
-        page.verdicts("The paper's numbers, and ours", HEADER, verdicts(results)),
+        page.verdicts("The paper's numbers and ours", HEADER, verdicts(results)),
         page.note(
-            "Means are over the data sets 1 to 39, as in the paper, and get a verdict when all 39 "
-            "were run; a baseline gets none."
+            "Means are over the data sets 1 to 39, as in the paper, and have a verdict if all 39 "
+            "were run; baselines have none."
         ),
     ]
 
@@ -100,24 +87,24 @@ def _xor(results: Results, folder: Path) -> list[str]:
     divided, whole = ([right[k, kind] for k in xor.STRUCTURES] for kind in (xor.DIVIDED, xor.WHOLE))
     return [
         page.paragraph(
-            "Networks of two and of five layers, logit in each, learn four points: the corners of "
-            "a square, moved a little as in the paper. KARnet solves each layer once; the baseline "
-            "searches by Levenberg-Marquardt."
+            "Networks of two and of five layers, with logit in each layer, are trained on four "
+            "points: the corners of a square, slightly moved as in the paper. KARnet solves each "
+            "layer once; the baseline is trained by Levenberg-Marquardt."
         ),
         page.table(xor.table(results.xor)),
         page.paragraph(
-            "What the paper shows of its baseline need not be a failure of the search. By default "
-            "trainlm learns 70 % of the rows and keeps 15 % for validation and 15 % for a test: of "
-            f"four points it sees two. So divided, {divided[0]} of {n} seeds come out right in two "
-            f"layers and {divided[1]} in five; learned from all four points, {whole[0]} and "
+            "The paper's results of its baseline need not be a failure of the search. By default "
+            "trainlm trains on 70 % of the rows and keeps 15 % for validation and 15 % for a test: "
+            f"of four points it sees two. With this division, {divided[0]} of {n} seeds are right "
+            f"in two layers and {divided[1]} in five; trained on all four points, {whole[0]} and "
             f"{whole[1]}. A problem this small also says little about speed: all trainings take "
             "milliseconds here."
         ),
         page.figure(
             drawing,
             "Figure 2: outputs over the plane",
-            "Colours are held within 0 and 1; the line is at one half; circles have target 0 and "
-            "squares 1. Of each kind, the seed in the middle is shown, by largest error.",
+            "Colours are clipped to 0 and 1; the line is at one half; circles have target 0 and "
+            "squares 1. For each kind, the seed with the median of the largest errors is shown.",
         ),
     ]
 
@@ -127,22 +114,21 @@ def _iris(results: Results, folder: Path) -> list[str]:
     two = results.sweeps[0][0].test_error.mean(axis=1)
     return [
         page.paragraph(
-            "90 rows are learned and 60 are for testing, hidden layers are random, and only the "
-            "output layer is solved: for each output 90 equations, with h unknown weights, and one "
-            "more with an output bias. Splits have 90 distinct training rows."
+            "90 rows are for training and 60 for testing. Hidden layers are random, and only the "
+            "output layer is solved: 90 equations for each output, with h unknown weights, or "
+            "h + 1 with an output bias. The training rows of each split are distinct."
         ),
         page.paragraph(
             f"The sum of squares becomes zero at h = {steps[0]} without an output bias and at "
             f"{steps[1]} with it in two layers, and at {steps[2]} and {steps[3]} in five. The "
-            "paper sees zero below 90 in its five-layer network and reads it as depth traded for "
-            "width. By rank depth cannot do that: in any network the last matrix has h columns, "
-            "and one more with a bias, so below h = 89 it does not reach the targets of 90 "
-            "distinct rows. The output bias, or rows that Iris holds twice, are the likeliest "
-            "reading."
+            "paper finds zero below 90 in its five-layer network and concludes that depth can "
+            "replace width. The rank rules this out: in any network the last matrix has h columns, "
+            "or h + 1 with a bias, so below h = 89 it cannot fit the targets of 90 distinct rows. "
+            "The output bias, or repeated rows of Iris, are the likeliest explanation."
         ),
         page.paragraph(
-            "An exact fit is not a good one. The paper finds the test error hardly affected; here, "
-            f"in two layers without output bias, it goes from {100 * two[0]:.0f} % at "
+            "An exact fit need not generalise. The paper finds the test error hardly affected; "
+            f"here, in two layers without output bias, it goes from {100 * two[0]:.0f} % at "
             f"h = {results.sweeps[0][0].widths[0]} to {100 * two.max():.0f} % at most."
         ),
         page.figures(*_iris_figures(results, folder)),
@@ -156,8 +142,8 @@ def _iris_figures(results: Results, folder: Path) -> list[str]:
         page.figure(
             outputs,
             "Figure 3: targets and outputs",
-            "A two-layer network without output bias, one weight short of an exact fit and with "
-            "as many weights as rows.",
+            "Two-layer networks without output bias: one unit short of an exact fit, and with as "
+            "many weights as rows.",
         )
     ]
     for number, pair in zip((4, 5), results.sweeps, strict=True):
@@ -166,11 +152,11 @@ def _iris_figures(results: Results, folder: Path) -> list[str]:
             figures.iris_sweeps(pair), folder, f"figure-0{number}-iris-{name}-layers"
         )
         caption = (
-            f"Above, one point a trial, {pair[0].sse.shape[1]} trials; dotted, where the sum of "
-            "squares becomes zero: the output bias moves it by one. Below, means over trials."
+            f"Above, one point for each of {pair[0].sse.shape[1]} trials; dotted lines show where "
+            "the sum of squares becomes zero. Below, means over trials."
         )
         drawn.append(
-            page.figure(svg, f"Figure {number}: {name} layers, hidden ones random", caption)
+            page.figure(svg, f"Figure {number}: {name} layers, random hidden layers", caption)
         )
     return drawn
 
@@ -182,24 +168,22 @@ def _deviations(results: Results) -> list[str]:
         for name in names
         if DATASETS[name].deviation
     ]
-    deviating = TextTable(
-        "Data sets that are not quite the paper's", ("", "data set", "how"), tuple(rows), ""
-    )
+    header = ("", "data set", "deviation")
+    deviating = TextTable("Data sets that differ from the paper's", header, tuple(rows), "")
     return [
         page.bullets(
             [
-                "The paper runs 10 trials of 10 folds; how many were run here is said in each "
-                "section.",
-                "Levenberg-Marquardt is written after what MATLAB documents of feedforwardnet and "
-                "trainlm, and is not MATLAB. Inputs are in [0, 1] and targets 0 and 1, as for "
-                "KARnet; feedforwardnet maps both to [-1, 1].",
-                "Its width is the one that the paper's table gives, and 500 where the paper ran "
-                "out of memory: to search for it means to train 120 times as many. "
+                "The paper runs 10 trials of 10 folds; each section says how many were run here.",
+                "Levenberg-Marquardt follows MATLAB's documentation of feedforwardnet and trainlm, "
+                "but is not MATLAB. Inputs are in [0, 1] and targets are 0 and 1, as for KARnet; "
+                "feedforwardnet maps both to [-1, 1].",
+                "Its width is taken from the paper's table, or is 500 where the paper ran out of "
+                "memory: choosing it by cross-validation would take 120 times as many trainings. "
                 + sections.baseline_notes(results),
-                "MLPClassifier is today's baseline and not the paper's: scikit-learn's defaults, "
+                "MLPClassifier is a baseline of today, not of the paper: scikit-learn's defaults, "
                 "at most 200 epochs, the width chosen by 3 inner folds, on the folds of "
                 "Levenberg-Marquardt.",
-                "Training times are of this machine; the paper's is a laptop of 2015.",
+                "Training times were measured on this machine, the paper's on a laptop of 2015.",
             ]
         ),
         *([page.table(deviating)] if rows else []),

@@ -1,4 +1,4 @@
-"""What the order of rows, which should not matter, does to a network: rounding made visible."""
+"""The effect of rounding: networks fitted to the same rows in other orders."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from sklearn.preprocessing import minmax_scale
 from .._util.text_table import TextTable
 from ..estimators import KARClassifier
 
-__all__ = ["tables"]
-
+# How many other orders of the rows are tried.
 N_ORDERS = 20
+# The networks that are fitted, by name.
 NETWORKS = {
     "pull-back, 10": KARClassifier((10,), random_state=0),
     "pull-back, 100": KARClassifier((100,), random_state=0),
@@ -24,7 +24,7 @@ NETWORKS = {
 
 
 def tables() -> list[TextTable]:
-    """Return how far the outputs for Iris move when its rows are put in another order."""
+    """Return how much the outputs for Iris change when its rows are reordered."""
     X, y = load_iris(return_X_y=True)
     X = minmax_scale(X)
     rng = np.random.RandomState(0)
@@ -32,27 +32,19 @@ def tables() -> list[TextTable]:
     rows = []
     for name, net in NETWORKS.items():
         G, classes = net.fit(X, y).decision_function(X), net.predict(X)
-        accuracy = np.mean(classes == y)
         changes, moved = [], []
         for order in orders:
             net.fit(X[order], y[order])
             changes.append(np.abs(net.decision_function(X) - G).max())
             moved.append(np.mean(net.predict(X) != classes))
-        rows.append(
-            (
-                name,
-                f"{100 * accuracy:.1f} %",
-                f"{np.median(changes):.0e}",
-                f"{max(changes):.0e}",
-                f"{100 * max(moved):.1f} %",
-            )
-        )
+        accuracy, worst = (f"{100 * share:.1f} %" for share in (np.mean(classes == y), max(moved)))
+        rows.append((name, accuracy, f"{np.median(changes):.0e}", f"{max(changes):.0e}", worst))
     return [
         TextTable(
-            f"Iris, all rows in {N_ORDERS} other orders: what changes in the fitted network",
+            f"Iris, all rows in {N_ORDERS} other orders: changes of the fitted network",
             ("network", "accuracy", "output, median", "output, largest", "rows of another class"),
             tuple(rows),
-            "A pulled-back layer is numerically singular by nature, so rounding is amplified, once "
-            "per layer; a ridge, or random hidden layers, keep the digits.",
+            "A pulled-back layer is numerically singular, so rounding errors are amplified once "
+            "per layer; a ridge or random hidden layers avoid this.",
         )
     ]

@@ -3,56 +3,56 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from math import isnan, nan
 from pathlib import Path
 
 import numpy as np
+from matplotlib.figure import Figure
 
 from .._pages import html as page
 from ..datasets import DATASETS
 from . import figures
-from .methods import EXPERIMENTS_OF_SETS, METHODS
-from .results import BASELINE, DEPTHS, KARNET, SAME_WIDTH, Results
-from .summary import AVERAGED, Summary, accuracy_differences, on_the_same_folds, tables
+from .methods import BASELINE, DEPTHS, EXPERIMENTS_OF_SETS, KARNET, METHODS, SAME_WIDTH
+from .results import Results
+from .store import Fit
+from .summary import mean_difference, on_the_same_folds, tables
 from .verdicts import factor
-
-__all__ = ["baseline_notes", "choices", "depth", "names_of_sets", "sets"]
 
 
 def _missing(experiment: str) -> list[str]:
-    return [page.paragraph(f"Not run here: “karnet reproduce {experiment}” makes this section.")]
+    return [page.paragraph(f"Not run here: run “karnet reproduce {experiment}” for this section.")]
 
 
 def sets(results: Results, folder: Path) -> list[str]:
-    """Return the section on accuracy and training time beside the baselines."""
-    methods = EXPERIMENTS_OF_SETS["uci"]
-    there = [name for name in methods if results.of(name)]
-    if not there:
+    """Return the section that compares accuracy and training time with the baselines."""
+    run = [name for name in EXPERIMENTS_OF_SETS["uci"] if results.of(name)]
+    if not run:
         return _missing("uci")
-    best = [name for name in (KARNET, BASELINE, "mlp") if name in there]
-    same = [name for name in (SAME_WIDTH, BASELINE, "mlp, baseline's width") if name in there]
+    best = [name for name in (KARNET, BASELINE, "mlp") if name in run]
+    same = [name for name in (SAME_WIDTH, BASELINE, "mlp, baseline's width") if name in run]
     drawn = []
-    for number, chosen, time in (
+    for number, methods, time in (
         (6, best, False),
         (7, same, False),
         (8, best, True),
         (9, same, True),
     ):
-        width = "at the width chosen" if chosen is best else "at the baseline's width"
+        if not methods:
+            continue
+        width = "at the width chosen" if methods is best else "at the baseline's width"
         what = "training CPU time" if time else "accuracy"
-        if chosen:
-            titles = [METHODS[name].title.partition(",")[0] for name in chosen]
-            drawing = _per_set(results, chosen, titles, time)
-            name = f"figure-{number:02}-{'time' if time else 'accuracy'}"
-            svg = figures.save(drawing, folder, name + ("" if chosen is best else "-equal-width"))
-            drawn.append(page.figure(svg, f"Figure {number}: {what} {width}", _caption(time)))
+        titles = {name: METHODS[name].title.partition(",")[0] for name in methods}
+        name = f"figure-{number:02}-{'time' if time else 'accuracy'}"
+        name += "" if methods is best else "-equal-width"
+        svg = figures.save(_per_set(results, titles, time), folder, name)
+        drawn.append(page.figure(svg, f"Figure {number}: {what} {width}", _caption(time)))
     return [
         page.paragraph(_effort(results)),
         page.paragraph(_speed(results)),
-        page.paragraph(_unhurried(results)),
+        page.paragraph(_without_time_limit(results)),
         page.figures(*drawn),
-        *(page.table(each) for each in tables(results.fits, there)),
+        *(page.table(each) for each in tables(results.fits, run)),
     ]
 
 
@@ -61,42 +61,28 @@ def _caption(time: bool) -> str:
     return f"{scale} The width of Levenberg-Marquardt is the one that the paper chose for it."
 
 
-def _per_set(
-    results: Results, methods: Sequence[str], titles: Sequence[str], time: bool
-) -> figures.Figure:
-    def value(each: Summary) -> float:
-        return each.cpu if time else 100 * each.accuracy
-
-    names = names_of_sets(results, methods)
-    series = [
-        _series(results, names, method, title, value)
-        for method, title in zip(methods, titles, strict=True)
-    ]
+def _per_set(results: Results, titles: Mapping[str, str], time: bool) -> Figure:
+    """Draw the accuracy or the training time of methods, given with their titles, by data set."""
+    names = names_of_sets(results, titles)
+    series = []
+    for method, title in titles.items():
+        by_name = {each.dataset: each for each in results.of(method)}
+        found = [by_name.get(name) for name in names]
+        values = [nan if s is None else s.cpu if time else 100 * s.accuracy for s in found]
+        notes = ["" if s is None else ", ".join(s.notes) for s in found]
+        series.append(figures.Series(title, values, notes))
     rows = [f"{name}  {DATASETS[name].number}" for name in names]
     return figures.per_set(rows, series, "CPU time, s" if time else "accuracy, %", log=time)
 
 
-def names_of_sets(results: Results, methods: Sequence[str]) -> list[str]:
+def names_of_sets(results: Results, methods: Iterable[str]) -> list[str]:
     """Return the names of the data sets that any of the methods was run on, by number."""
     found = {(each.number, each.dataset) for name in methods for each in results.of(name)}
     return [name for _, name in sorted(found)]
 
 
-def _series(
-    results: Results,
-    names: Sequence[str],
-    method: str,
-    title: str,
-    value: Callable[[Summary], float],
-) -> figures.Series:
-    by_name = {each.dataset: each for each in results.of(method)}
-    values = [value(by_name[name]) if name in by_name else nan for name in names]
-    notes = [", ".join(by_name[name].notes) if name in by_name else "" for name in names]
-    return figures.Series(title, [None if isnan(each) else each for each in values], notes)
-
-
 def _effort(results: Results) -> str:
-    """Say how much was run of each method."""
+    """Return a sentence on the number of fits of each method."""
     parts = []
     for name in EXPERIMENTS_OF_SETS["uci"]:
         found = results.of(name)
@@ -106,8 +92,8 @@ def _effort(results: Results) -> str:
             parts.append(f"{METHODS[name].title}, {len(found)} sets, {trials}, {n_fits} fits")
     minutes = sum(fit.cpu_in_all for fit in results.fits if fit.method == KARNET) / 60.0
     return (
-        f"What was run: {'; '.join(parts)}. All of {METHODS[KARNET].title}, with the choice of its "
-        f"width for every fold, took {minutes:.1f} minutes of CPU time."
+        f"These fits were run: {'; '.join(parts)}. All fits of {METHODS[KARNET].title}, including "
+        f"the choice of the width for every fold, took {minutes:.1f} minutes of CPU time."
     )
 
 
@@ -117,16 +103,16 @@ def _range(numbers: Iterable[int]) -> str:
 
 
 def baseline_notes(results: Results) -> str:
-    """Say on how many folds the baseline was trained, and how its trainings ended."""
+    """Return sentences on the folds of the baseline, and on trainings that ended early."""
     found = results.of(BASELINE)
     if not found:
         return "It was not run."
     notes = sum((each.notes for each in found), Counter[str]())
     n_fits = sum(each.n_fits for each in found)
     return (
-        f"It was tried on {len(found)} sets, folds of the first trial on each: "
+        f"It was run on {len(found)} sets; number of folds of the first trial on each: "
         f"{_range(each.n_fits for each in found)}. Of {n_fits} trainings, {notes['time limit']} "
-        f"ended by the time limit of {results.settings.time_limit:g} s and "
+        f"reached the time limit of {results.settings.time_limit:g} s and "
         f"{notes['out of memory']} did not fit in memory."
     )
 
@@ -134,98 +120,100 @@ def baseline_notes(results: Results) -> str:
 def _speed(results: Results) -> str:
     ratios = results.speed_ratios
     if not ratios:
-        return "How many times faster KARnet trains at equal width was not measured."
+        return "The speed-up of KARnet at equal width was not measured."
     mean, median, least, most = (
         factor(float(f(ratios))) for f in (np.mean, np.median, np.min, np.max)
     )
+    slow, fast = _means_of_pairs(_pairs(results), lambda fit: fit.cpu)
     return (
-        f"At equal width and on the same folds KARnet trains {mean} times as fast as "
-        f"Levenberg-Marquardt in the mean of {len(ratios)} sets, {median} times in the median, "
-        f"{least} to {most} times on single ones, and by the ratio of mean times, as the paper "
-        f"counts, {_ratio_of_means(results)}. A training that the time limit ended would have "
-        "taken longer."
+        f"At equal width and on the same folds, KARnet trains {mean} times as fast as "
+        f"Levenberg-Marquardt in the mean over {len(ratios)} sets, {median} times in the median, "
+        f"{least} to {most} times on single sets, and {factor(slow / fast)} times by the ratio of "
+        "mean times, as the paper counts. Trainings that the time limit ended would have taken "
+        "longer."
     )
 
 
-def _ratio_of_means(results: Results) -> str:
-    pairs = on_the_same_folds(results.fits, BASELINE, SAME_WIDTH).values()
-    slow, fast = (
-        float(np.mean([np.mean([pair[k].cpu for pair in each]) for each in pairs])) for k in (0, 1)
-    )
-    return factor(slow / fast)
+def _pairs(results: Results) -> list[list[tuple[Fit, Fit]]]:
+    """Return pairs of trainings of the baseline and of KARnet at its width, by data set."""
+    return list(on_the_same_folds(results.fits, BASELINE, SAME_WIDTH).values())
 
 
-def _unhurried(results: Results) -> str:
-    """Say how the baseline does where the time limit did not end its training."""
-    pairs = on_the_same_folds(results.fits, BASELINE, SAME_WIDTH).values()
-    whole = [[pair for pair in each if not pair[0].note] for each in pairs]
-    whole = [each for each in whole if each]
-    if not whole:
-        return "No training of Levenberg-Marquardt came to its own end."
-    theirs, ours = (
-        100 * float(np.mean([np.mean([pair[k].accuracy for pair in each]) for each in whole]))
+def _means_of_pairs(
+    pairs: list[list[tuple[Fit, Fit]]], value: Callable[[Fit], float]
+) -> list[float]:
+    """Return the mean over data sets of the first trainings' values, and of the second ones'."""
+    return [
+        float(np.mean([np.mean([value(pair[k]) for pair in each]) for each in pairs]))
         for k in (0, 1)
-    )
+    ]
+
+
+def _without_time_limit(results: Results) -> str:
+    """Return a sentence on the baseline's accuracy where the time limit was not reached."""
+    converged = [[pair for pair in each if not pair[0].note] for each in _pairs(results)]
+    converged = [each for each in converged if each]
+    if not converged:
+        return "No training of Levenberg-Marquardt ended before the time limit."
+    theirs, ours = (100 * mean for mean in _means_of_pairs(converged, lambda fit: fit.accuracy))
     return (
-        f"Where its training came to its own end ({len(whole)} of the sets), "
-        "Levenberg-Marquardt has a "
-        f"mean accuracy of {theirs:.1f} %, and KARnet of the same width {ours:.1f} % on the same "
-        "folds."
+        f"Where Levenberg-Marquardt ended before the time limit ({len(converged)} of the sets), "
+        f"its mean accuracy is {theirs:.1f} %, and that of KARnet of the same width {ours:.1f} % "
+        "on the same folds."
     )
 
 
 def depth(results: Results, folder: Path) -> list[str]:
     """Return the section on networks of two, three and four layers."""
-    there = {n: name for n, name in DEPTHS.items() if results.of(name)}
-    if 2 not in there or len(there) == 1:
+    run = {n: name for n, name in DEPTHS.items() if results.of(name)}
+    if 2 not in run or len(run) == 1:
         return _missing("depth")
-    results = results.on_common_folds(list(there.values()))
+    methods = list(run.values())
+    results = results.on_common_folds(methods)
     parts = []
-    for n in sorted(set(there) - {2}):
+    for n in sorted(set(run) - {2}):
         p_value = results.p_value(n)
         test = "" if p_value is None else f", p = {p_value:.2g}"
         parts.append(f"{n} layers {results.change_by_depth(n):+.2f} points{test}")
     folds = _range(each.n_fits for each in results.of(KARNET))
-    titles = [f"{n} layers" for n in there]
-    drawing = _per_set(results, list(there.values()), titles, time=False)
+    drawing = _per_set(results, {name: f"{n} layers" for n, name in run.items()}, time=False)
     svg = figures.save(drawing, folder, "figure-10-depth")
     return [
         page.paragraph(
-            "Hidden layers of h units in two layers, 2h and h in three, 4h, 2h and h in four; h is "
-            f"chosen for each by cross-validation. Folds of the first trial that all were trained "
-            f"on, by set: {folds}; sets: {len(results.of(KARNET))}. Change of the mean accuracy "
-            f"from two layers: {'; '.join(parts)}. p is that of Wilcoxon's test over the sets."
+            "The hidden layers have h units in two layers, 2h and h in three, and 4h, 2h and h in "
+            "four; h is chosen for each depth by cross-validation. The comparison uses the folds "
+            f"of the first trial that all depths were trained on; folds of each set: {folds}; "
+            f"sets: {len(results.of(KARNET))}. Change of the mean accuracy from two layers: "
+            f"{'; '.join(parts)}. p is the p-value of Wilcoxon's test over the sets."
         ),
         page.figure(svg, "Figure 10: accuracy and depth", "Test rows."),
-        *(page.table(each) for each in tables(results.fits, list(there.values()))),
+        *(page.table(each) for each in tables(results.fits, methods)),
     ]
 
 
 def choices(results: Results, folder: Path) -> list[str]:
-    """Return the section on what the paper leaves open."""
-    there = [name for name in EXPERIMENTS_OF_SETS["choices"] if results.of(name)]
-    varied = [name for name in there if METHODS[name].choice]
-    if not varied or KARNET not in there:
+    """Return the section on details that the paper leaves open."""
+    run = [name for name in EXPERIMENTS_OF_SETS["choices"] if results.of(name)]
+    varied = [name for name in run if METHODS[name].choice]
+    if not varied or KARNET not in run:
         return _missing("choices")
-    points = []
-    for name in varied:
-        by_set = accuracy_differences(results.fits, name, KARNET)
-        averaged = [by_set[each] for each in by_set if DATASETS[each].number in AVERAGED]
-        points.append(100 * float(np.mean(averaged)) if averaged else 0.0)
+    changes = [mean_difference(results.fits, name) for name in varied]
     drawing = figures.differences(
-        [METHODS[name].title for name in varied], points, "difference of mean accuracy, points"
+        [METHODS[name].title for name in varied],
+        [0.0 if isnan(change) else 100 * change for change in changes],
+        "difference of mean accuracy, points",
     )
     svg = figures.save(drawing, folder, "open-choices")
     trials = _range(each.n_trials for name in varied for each in results.of(name))
     return [
         page.paragraph(
-            "The paper does not say how inputs are scaled, how categories become numbers, how "
-            "initial weights are drawn, what logit is outside (0, 1), where the solver cuts off, "
-            "and which of equally good widths is taken. Here one of these is varied at a time, "
-            f"trials: {trials}."
+            "The paper does not specify the scaling of inputs, the encoding of categories, the "
+            "distribution of initial weights, the value of logit outside (0, 1), the cut-off of "
+            "the solver, and the choice among equally good widths. Here one of these details is "
+            f"varied at a time; trials: {trials}."
         ),
         page.figure(
             svg, "Open choices", "Right of the line, the variation is better than the default."
         ),
-        *(page.table(each) for each in tables(results.fits, there)),
+        *(page.table(each) for each in tables(results.fits, run)),
     ]

@@ -1,4 +1,4 @@
-"""Results of single fits in one SQLite file, so that a run can be killed and taken up again."""
+"""A store of fits in an SQLite file, so that a run that was killed can be resumed."""
 
 from __future__ import annotations
 
@@ -9,74 +9,52 @@ from contextlib import contextmanager
 from dataclasses import astuple, dataclass, fields
 from math import nan
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from .._util.atomic_file import whole_file
 
-__all__ = ["Fit", "Key", "Store", "write_csv"]
 
-# What tells one fit from another.
-Key = tuple[str, str, int, int]
+class Key(NamedTuple):
+    """The names and numbers that identify a fit."""
+
+    method: str  # a name in `METHODS`
+    dataset: str
+    trial: int  # the number of the repetition
+    fold: int  # the number of the part that is held out
 
 
 @dataclass(frozen=True)
 class Fit:
-    """One network trained on one part of one data set and scored on the other.
+    """One network, trained on one part of a data set and scored on the other part."""
 
-    Attributes
-    ----------
-    method, dataset : str
-        Which network (and variant of the protocol), on which data set.
-    trial, fold : int
-        Which repetition, and which part is held out.
-    structure : str
-        Widths of the hidden layers, such as "20-10".
-    accuracy : float
-        Share of the held-out rows that were put into the right class; NaN without a training.
-    cpu, wall : float
-        Seconds that the training took, without the choice of the width; NaN without a training.
-    cpu_in_all : float
-        Seconds that the processor was at it, the choice of the width included.
-    seed : int
-        What the network's weights were drawn with.
-    versions : str
-        Of karnet, NumPy, SciPy and scikit-learn.
-    note : {"", "out of memory", "time limit"}
-        Why there was no training, or why it ended early.
-    """
-
-    method: str
+    method: str  # this and the next three are the key
     dataset: str
     trial: int
     fold: int
-    structure: str
-    accuracy: float
-    cpu: float
-    wall: float
-    cpu_in_all: float
-    seed: int
-    versions: str
-    note: str = ""
+    structure: str  # widths of the hidden layers, such as "20-10"
+    accuracy: float  # on the held-out rows; NaN without a training, as are the next two
+    cpu: float  # seconds of CPU time of the training, without the choice of the width
+    wall: float  # seconds of the training, without the choice of the width
+    cpu_in_all: float  # seconds of CPU time, including the choice of the width
+    seed: int  # the seed of the network's weights
+    versions: str  # of karnet, NumPy, SciPy and scikit-learn
+    note: str = ""  # "out of memory" without a training, "time limit" if it ended early
 
     @property
     def key(self) -> Key:
-        """Return what tells this fit from every other."""
-        return self.method, self.dataset, self.trial, self.fold
+        """The key that identifies this fit."""
+        return Key(self.method, self.dataset, self.trial, self.fold)
 
 
+# The columns of the store and of its CSV file.
 COLUMNS = tuple(field.name for field in fields(Fit))
 
 
 class Store:
-    """A file of fits; each is either there, whole and once, or not at all.
+    """A file of fits, created if it does not exist; each fit is stored completely or not at all.
 
-    Parameters
-    ----------
-    path : Path
-        The file; made if it does not exist.
-    settings : str
-        What a single fit depends on beside its key. A file made with other settings is refused:
-        its fits could not be told from those of this run.
+    `settings` are the settings that change a single fit. A file with other settings is refused,
+    because its fits are not comparable with those of this run.
     """
 
     def __init__(self, path: Path, settings: str) -> None:
@@ -91,7 +69,7 @@ class Store:
 
     @contextmanager
     def _named(self) -> Iterator[None]:
-        """Say of which file it is that SQLite fails."""
+        """Name the file in errors of SQLite."""
         try:
             yield
         except sqlite3.Error as error:
@@ -99,7 +77,7 @@ class Store:
 
     @contextmanager
     def _changes(self) -> Iterator[sqlite3.Connection]:
-        """Give the connection for changes that are made together or not at all."""
+        """Open a transaction: all changes are made, or none."""
         with self._named(), self._connection as db:
             yield db
 
@@ -112,11 +90,11 @@ class Store:
                 "PRIMARY KEY (method, dataset, trial, fold))"
             )
             db.execute("INSERT OR IGNORE INTO settings VALUES (?)", (settings,))
-            known = [row[0] for row in db.execute("SELECT settings FROM settings")]
-            if known != [settings]:
+            stored = [row[0] for row in db.execute("SELECT settings FROM settings")]
+            if stored != [settings]:
                 raise ValueError(
-                    f"{name} was made with other settings ({known[0]}): "
-                    "name another folder, or run with the same settings."
+                    f"{name} was made with other settings ({stored[0]}): "
+                    "give another folder, or run with the same settings."
                 )
 
     def __enter__(self) -> Self:
@@ -126,7 +104,7 @@ class Store:
         self._connection.close()
 
     def add(self, fits: list[Fit]) -> None:
-        """Keep fits; one that is there already stays as it is."""
+        """Store fits; a fit that is already stored does not change."""
         marks = ", ".join("?" * len(COLUMNS))
         with self._changes() as db:
             db.executemany(
@@ -134,41 +112,38 @@ class Store:
             )
 
     def add_command(self, command: str) -> None:
-        """Keep the command that fits are made with, once."""
+        """Store a command that makes fits; a repeated command is stored once."""
         with self._changes() as db:
             db.execute("INSERT OR IGNORE INTO commands VALUES (?)", (command,))
 
     def commands(self) -> list[str]:
-        """Return the commands that fits were made with, in the order of their first use."""
+        """Return the stored commands, in the order of their first use."""
         return [row[0] for row in self._read("SELECT command FROM commands ORDER BY rowid")]
 
     def keys(self) -> set[Key]:
-        """Return the keys of all fits that are there."""
-        return set(self._read("SELECT method, dataset, trial, fold FROM fits"))
+        """Return the keys of all fits."""
+        return {Key(*row) for row in self._read("SELECT method, dataset, trial, fold FROM fits")}
 
     def fits(self) -> list[Fit]:
         """Return all fits, in the order of their keys."""
         order = "ORDER BY method, dataset, trial, fold"
         rows = self._read(f"SELECT {', '.join(COLUMNS)} FROM fits {order}")
-        return [Fit(*map(_value, row)) for row in rows]
+        # SQLite stores NaN as NULL.
+        values: list[list[Any]] = [[nan if cell is None else cell for cell in row] for row in rows]
+        return [Fit(*each) for each in values]
 
     def _read(self, query: str) -> list[Any]:
         with self._named():
             return self._connection.execute(query).fetchall()
 
     def write_csv(self, path: Path) -> None:
-        """Write all fits, one a row."""
+        """Write all fits as CSV, one row each."""
         write_csv(path, COLUMNS, map(astuple, self.fits()))
 
 
 def write_csv(path: Path, header: Iterable[str], rows: Iterable[Iterable[Any]]) -> None:
-    """Write a table into a file that is there whole or not at all."""
+    """Write a CSV file, completely or not at all."""
     with whole_file(path) as new, new.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(header)
         writer.writerows(rows)
-
-
-def _value(cell: Any) -> Any:
-    """Return what was stored; SQLite keeps NaN as NULL."""
-    return nan if cell is None else cell

@@ -1,79 +1,45 @@
-"""What many fits come to: means of each method on each data set, over sets, and in tables."""
+"""Means of many fits: by method and data set, over data sets, and as tables."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, fields
 from math import isnan, nan
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
 from .._util.text_table import TextTable
 from ..datasets import DATASETS
-from .methods import METHODS, Method
+from .methods import KARNET, METHODS, Method
 from .reported import REPORTED_ACCURACY, REPORTED_CPU
 from .store import Fit, write_csv
 
-__all__ = [
-    "AVERAGED",
-    "Mean",
-    "Summary",
-    "accuracy_differences",
-    "mean_accuracy",
-    "mean_cpu",
-    "on_the_same_folds",
-    "speed_ratios",
-    "summarise",
-    "tables",
-    "write_summary",
-]
-
-# The numbers of the data sets that the paper's means are taken over.
+# The numbers of the data sets that the paper's means are over.
 AVERAGED = range(1, 40)
-DEFAULT = "karnet"
 
 
 @dataclass(frozen=True)
 class Summary:
-    """What the fits of one method on one data set come to.
+    """Means over the fits of one method on one data set."""
 
-    Attributes
-    ----------
-    number : int
-        The number of the data set.
-    dataset, method : str
-        Their names.
-    accuracy : float
-        Mean share of right answers over fits, in 0 ... 1; NaN if there was no training.
-    spread : float
-        Standard deviation of the means of trials; NaN for one trial.
-    width : int
-        The width most often chosen; of equals the least.
-    cpu : float
-        Mean seconds of training; NaN if there was no training.
-    n_fits, n_trials : int
-        How many there are.
-    notes : Counter
-        How many fits have which note.
-    """
-
-    number: int
+    number: int  # of the data set
     dataset: str
     method: str
-    accuracy: float
-    spread: float
-    width: int
-    cpu: float
+    accuracy: float  # mean over fits, in 0 ... 1; NaN if there was no training
+    spread: float  # standard deviation of the means of trials; NaN for one trial
+    width: int  # the width chosen most often; the least one of equals
+    cpu: float  # mean seconds of training; NaN if there was no training
     n_fits: int
     n_trials: int
-    notes: Counter[str]
+    notes: Counter[str]  # number of fits by note
 
 
 @dataclass(frozen=True)
 class Mean:
-    """A plain mean over data sets, and over how many; NaN over none."""
+    """A mean over data sets, and their number; NaN for none."""
 
     value: float
     n_sets: int
@@ -93,7 +59,7 @@ def _summary(fits: list[Fit]) -> Summary:
     for fit in fits:
         by_trial[fit.trial].append(fit.accuracy)
     means = [_mean(accuracies) for accuracies in by_trial.values()]
-    widths = Counter(_width(fit) for fit in fits)
+    widths = Counter(int(fit.structure.split("-")[-1]) for fit in fits)
     return Summary(
         number=DATASETS[fits[0].dataset].number,
         dataset=fits[0].dataset,
@@ -109,158 +75,124 @@ def _summary(fits: list[Fit]) -> Summary:
 
 
 def write_summary(path: Path, fits: Iterable[Fit]) -> None:
-    """Write what the fits come to, one row for each method and data set."""
-    header = [field.name for field in fields(Summary)]
-    write_csv(path, header, ([*astuple(each)[:-1], _said(each)] for each in summarise(fits)))
+    """Write the summaries of fits as CSV, one row for each method and data set."""
+    rows = [
+        (*astuple(each)[:-1], ", ".join(f"{note}: {n}" for note, n in each.notes.items()))
+        for each in summarise(fits)
+    ]
+    write_csv(path, [field.name for field in fields(Summary)], rows)
 
 
-def _said(summary: Summary) -> str:
-    return ", ".join(f"{note}: {count}" for note, count in summary.notes.items())
+def _mean(values: Iterable[float]) -> float:
+    """Return the mean of the values that are not NaN; NaN if there are none."""
+    defined = [value for value in values if not isnan(value)]
+    return float(np.mean(defined)) if defined else nan
 
 
-def _width(fit: Fit) -> int:
-    return int(fit.structure.split("-")[-1])
-
-
-def _mean(values: Sequence[float]) -> float:
-    """Return the mean of the values that are there; NaN if there are none."""
-    there = [value for value in values if not isnan(value)]
-    return float(np.mean(there)) if there else nan
-
-
-def mean_accuracy(summaries: Iterable[Summary], method: str) -> Mean:
-    """Return the mean accuracy of a method over the sets 1 to 39, in 0 ... 1."""
-    return _mean_of_sets(
-        (each.number, each.accuracy) for each in summaries if each.method == method
+def mean_over_sets(
+    summaries: Iterable[Summary], method: str, of: Literal["accuracy", "cpu"]
+) -> Mean:
+    """Return the mean accuracy (in 0 ... 1) or seconds of training over the sets 1 to 39."""
+    return _mean_of_averaged(
+        (each.number, getattr(each, of)) for each in summaries if each.method == method
     )
 
 
-def mean_cpu(summaries: Iterable[Summary], method: str) -> Mean:
-    """Return the mean seconds of training of a method over the sets 1 to 39."""
-    return _mean_of_sets((each.number, each.cpu) for each in summaries if each.method == method)
-
-
-def _mean_of_sets(values: Iterable[tuple[int, float]]) -> Mean:
-    there = [value for number, value in values if number in AVERAGED and not isnan(value)]
-    return Mean(_mean(there), len(there))
+def _mean_of_averaged(values: Iterable[tuple[int, float]]) -> Mean:
+    defined = [value for number, value in values if number in AVERAGED and not isnan(value)]
+    return Mean(_mean(defined), len(defined))
 
 
 def speed_ratios(fits: Iterable[Fit], slow: str, fast: str) -> dict[str, float]:
-    """Return by data set how many times longer one method trains, on folds that both have."""
+    """Return the ratio of mean training times by data set, on the folds of both methods."""
     return {
-        name: _mean([a.cpu for a, _ in pairs]) / _mean([b.cpu for _, b in pairs])
+        name: _mean(a.cpu for a, _ in pairs) / _mean(b.cpu for _, b in pairs)
         for name, pairs in on_the_same_folds(fits, slow, fast).items()
     }
 
 
 def accuracy_differences(fits: Iterable[Fit], method: str, other: str) -> dict[str, float]:
-    """Return by data set how much more accurate one method is, on folds that both have."""
+    """Return the mean difference of accuracies by data set, on the folds of both methods."""
     return {
-        name: _mean([a.accuracy - b.accuracy for a, b in pairs])
+        name: _mean(a.accuracy - b.accuracy for a, b in pairs)
         for name, pairs in on_the_same_folds(fits, method, other).items()
     }
+
+
+def mean_difference(fits: Iterable[Fit], method: str) -> float:
+    """Return the mean difference of a method's accuracy to KARnet's over the sets 1 to 39."""
+    differences = accuracy_differences(fits, method, KARNET)
+    return _mean_of_averaged((DATASETS[name].number, d) for name, d in differences.items()).value
 
 
 def on_the_same_folds(
     fits: Iterable[Fit], method: str, other: str
 ) -> dict[str, list[tuple[Fit, Fit]]]:
-    """Return by data set, in order of number, the pairs of fits that both trained."""
+    """Return pairs of trainings on the same fold, by data set in order of number."""
     trained = {fit.key: fit for fit in fits if not isnan(fit.accuracy)}
     pairs: dict[str, list[tuple[Fit, Fit]]] = defaultdict(list)
     for fit in trained.values():
-        partner = trained.get((other, fit.dataset, fit.trial, fit.fold))
+        partner = trained.get(fit.key._replace(method=other))
         if fit.method == method and partner is not None:
             pairs[fit.dataset].append((fit, partner))
     return {name: pairs[name] for name in sorted(pairs, key=lambda name: DATASETS[name].number)}
 
 
 def tables(fits: Sequence[Fit], methods: Sequence[str]) -> list[TextTable]:
-    """Return the tables of an experiment: accuracy, widths and times, or what each choice does.
+    """Return tables that compare methods: accuracy, widths and times, or the open choices.
 
-    Parameters
-    ----------
-    fits : sequence of Fit
-        Those of other methods are left out.
-    methods : sequence of str
-        Names of the methods to be set beside each other, as in `METHODS`.
-
-    Returns
-    -------
-    list of Table
+    Fits of other methods are ignored.
     """
     fits = [fit for fit in fits if fit.method in methods]
-    chosen = [METHODS[name] for name in methods]
-    if any(method.choice for method in chosen):
-        return [_choices(fits, chosen)]
+    compared = [METHODS[name] for name in methods]
     summaries = summarise(fits)
-    return [_accuracies(summaries, chosen), _widths(summaries, chosen), _times(summaries, chosen)]
+    if any(method.choice for method in compared):
+        return [_choices(fits, summaries, compared)]
+    return [make(summaries, compared) for make in (_accuracies, _widths, _times)]
 
 
 def _accuracies(summaries: list[Summary], methods: list[Method]) -> TextTable:
-    means = [mean_accuracy(summaries, method.name) for method in methods]
-    rows = _rows(summaries, methods, _accuracy_cell)
-    rows.append(("", "mean of those in 1-39", *(_per_cent(mean.value) for mean in means)))
-    rows.append(("", "sets in that mean", *(str(mean.n_sets) for mean in means)))
-    reported = [REPORTED_ACCURACY.get(method.name) for method in methods]
-    rows.append(
-        ("", "the paper's, of all 39", *("" if r is None else f"{r:.2f} %" for r in reported))
-    )
+    reported = {name: value / 100.0 for name, value in REPORTED_ACCURACY.items()}
+    rows = _with_means(summaries, methods, "accuracy", _accuracy_cell, _per_cent, reported)
+    counts = (mean_over_sets(summaries, method.name, "accuracy").n_sets for method in methods)
+    rows.insert(-1, ("", "sets in that mean", *map(str, counts)))
     return TextTable(
         "Accuracy",
-        ("", "data set", *(method.title for method in methods)),
+        _header(methods),
         tuple(rows),
-        "Baselines and deep networks are trained on some folds of the first trial only; * where "
-        "the time limit ended a training.",
-    )
-
-
-def _accuracy_cell(summary: Summary) -> str:
-    if isnan(summary.accuracy):
-        return ", ".join(summary.notes)
-    star = "*" if summary.notes["time limit"] else ""
-    return f"{100 * summary.accuracy:.1f} %{star}"
-
-
-def _per_cent(share: float) -> str:
-    return "-" if isnan(share) else f"{100 * share:.2f} %"
-
-
-def _widths(summaries: list[Summary], methods: list[Method]) -> TextTable:
-    chosen = [method for method in methods if method.widths]
-    names = dict.fromkeys(each.dataset for each in sorted(summaries, key=lambda s: s.number))
-    paper = {name: DATASETS[name].widths for name in names}
-    rows = [
-        (*row, str(paper[row[1]].baseline or "-"), *map(str, paper[row[1]][1:]))
-        for row in _rows(summaries, chosen, lambda summary: str(summary.width))
-    ]
-    header = ("paper's baseline", "paper's 2 layers", "paper's 3 layers", "paper's 4 layers")
-    return TextTable(
-        "Width chosen by cross-validation inside the training part",
-        ("", "data set", *(method.title for method in chosen), *header),
-        tuple(rows),
-        "The width most often chosen over folds and trials; hidden layers of 3 layers are [2h, h], "
-        "of 4 layers [4h, 2h, h].",
+        "Baselines and deep networks are trained on some folds of the first trial only; * marks "
+        "data sets on which the time limit ended a training.",
     )
 
 
 def _times(summaries: list[Summary], methods: list[Method]) -> TextTable:
-    means = [mean_cpu(summaries, method.name) for method in methods]
-    rows = _rows(summaries, methods, lambda summary: _seconds(summary.cpu))
-    rows.append(("", "mean of those in 1-39", *(_seconds(mean.value) for mean in means)))
-    reported = [REPORTED_CPU.get(method.name) for method in methods]
-    rows.append(
-        ("", "the paper's, of all 39", *("" if r is None else _seconds(r) for r in reported))
+    rows = _with_means(
+        summaries, methods, "cpu", lambda each: _seconds(each.cpu), _seconds, REPORTED_CPU
     )
-    return TextTable(
-        "CPU time of one training",
-        ("", "data set", *(method.title for method in methods)),
-        tuple(rows),
-        "Without the choice of the width.",
-    )
+    note = "Without the choice of the width."
+    return TextTable("CPU time of one training", _header(methods), tuple(rows), note)
 
 
-def _seconds(seconds: float) -> str:
-    return "-" if isnan(seconds) else f"{seconds:.4f} s"
+def _header(methods: list[Method]) -> tuple[str, ...]:
+    return "", "data set", *(method.title for method in methods)
+
+
+def _with_means(
+    summaries: list[Summary],
+    methods: list[Method],
+    of: Literal["accuracy", "cpu"],
+    cell: Callable[[Summary], str],
+    text: Callable[[float], str],
+    reported: Mapping[str, float],
+) -> list[tuple[str, ...]]:
+    """Return a row for each data set, one of our means, and one of the paper's means."""
+    means = [mean_over_sets(summaries, method.name, of).value for method in methods]
+    paper = [text(reported[each.name]) if each.name in reported else "" for each in methods]
+    return [
+        *_rows(summaries, methods, cell),
+        ("", "mean of those in 1-39", *map(text, means)),
+        ("", "the paper's, of all 39", *paper),
+    ]
 
 
 def _rows(
@@ -275,23 +207,49 @@ def _rows(
     return rows
 
 
-def _choices(fits: Sequence[Fit], methods: list[Method]) -> TextTable:
-    summaries = summarise(fits)
-    default = mean_accuracy(summaries, DEFAULT)
-    rows = [("", "as in the other tables", _per_cent(default.value), str(default.n_sets), "")]
-    for method in methods:
-        if method.choice is None:
-            continue
-        mean = mean_accuracy(summaries, method.name)
-        differences = accuracy_differences(fits, method.name, DEFAULT)
-        numbered = [(DATASETS[name].number, value) for name, value in differences.items()]
-        points = f"{100 * _mean_of_sets(numbered).value:+.2f}"
-        rows.append((*method.choice, _per_cent(mean.value), str(mean.n_sets), points))
+def _accuracy_cell(summary: Summary) -> str:
+    if isnan(summary.accuracy):
+        return ", ".join(summary.notes)
+    star = "*" if summary.notes["time limit"] else ""
+    return f"{100 * summary.accuracy:.1f} %{star}"
+
+
+def _per_cent(share: float) -> str:
+    return "-" if isnan(share) else f"{100 * share:.2f} %"
+
+
+def _seconds(seconds: float) -> str:
+    return "-" if isnan(seconds) else f"{seconds:.4f} s"
+
+
+def _widths(summaries: list[Summary], methods: list[Method]) -> TextTable:
+    chosen = [method for method in methods if method.widths]
+    rows = []
+    for row in _rows(summaries, chosen, lambda each: str(each.width)):
+        baseline, *own = DATASETS[row[1]].widths
+        rows.append((*row, str(baseline or "-"), *map(str, own)))
+    paper = ("paper's baseline", "paper's 2 layers", "paper's 3 layers", "paper's 4 layers")
     return TextTable(
-        "What the paper leaves open, varied one at a time",
+        "Width chosen by cross-validation inside the training part",
+        (*_header(chosen), *paper),
+        tuple(rows),
+        "The width chosen most often over folds and trials; the hidden layers of 3 layers are "
+        "[2h, h], those of 4 layers [4h, 2h, h].",
+    )
+
+
+def _choices(fits: list[Fit], summaries: list[Summary], methods: list[Method]) -> TextTable:
+    rows = []
+    for method in methods:
+        what, option = method.choice or ("", "as in the other tables")
+        mean = mean_over_sets(summaries, method.name, "accuracy")
+        points = f"{100 * mean_difference(fits, method.name):+.2f}" if method.choice else ""
+        rows.append((what, option, _per_cent(mean.value), str(mean.n_sets), points))
+    return TextTable(
+        "Details that the paper leaves open, varied one at a time",
         ("choice", "option", "mean accuracy", "sets of 1-39", "difference in points"),
         tuple(rows),
-        "By default inputs are in [0, 1], categories integers, initial weights normal, logit is "
-        "log|x / (1 - x)|, the cut-off 1e-9, and of equally good widths the least is taken. "
-        "Differences are on the same folds.",
+        "By default inputs are scaled to [0, 1], categories are integers, initial weights are "
+        "normal, logit is log|x / (1 - x)|, the cut-off is 1e-9, and the least of equally good "
+        "widths is taken. Differences are on the same folds.",
     )

@@ -1,11 +1,12 @@
-"""Single fits on the paper's data sets: what is to be made, and how one is made."""
+"""Fits on the paper's data sets: the list of all fits, one fit, and a run that can be resumed."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice, product
 from math import nan
 from pathlib import Path
 from time import perf_counter, process_time
@@ -18,90 +19,58 @@ import sklearn
 from sklearn.exceptions import ConvergenceWarning
 
 from .. import __version__
-from ..datasets import DATASETS, Loaded, load
+from ..datasets import DATASETS, Loaded, available, load
 from .methods import METHODS
 from .protocol import Array, Inputs, choose_width, inputs, parts
-from .store import Fit, Key
+from .store import Fit, Key, Store
+from .summary import write_summary
 
-__all__ = ["Settings", "Task", "run", "run_all", "tasks"]
-
+# The versions that every fit is stored with.
 VERSIONS = (
     f"karnet {__version__}, numpy {np.__version__}, scipy {scipy.__version__}, "
     f"scikit-learn {sklearn.__version__}"
 )
+# Receives the running fits, and the finished and the total effort.
+Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What a run is asked for.
-
-    Attributes
-    ----------
-    datasets : tuple of str
-        Names of the data sets.
-    n_trials, n_folds : int
-        Repetitions, and folds of each.
-    seed : int
-        What splits and weights are drawn with.
-    data : Path or None
-        The user's folder of data sets.
-    slow_folds : int
-        Folds that slow methods are trained on, in the first trial only.
-    time_limit : float
-        Seconds after which Levenberg-Marquardt tries no other step.
-    """
+    """The settings of a run."""
 
     datasets: tuple[str, ...]
     n_trials: int = 1
     n_folds: int = 10
-    seed: int = 0
-    data: Path | None = None
-    slow_folds: int = 1
-    time_limit: float = 20.0
+    seed: int = 0  # of splits and weights
+    data: Path | None = None  # the user's folder of data sets
+    slow_folds: int = 1  # folds of the first trial that slow methods are trained on
+    time_limit: float = 20.0  # seconds after which Levenberg-Marquardt tries no further step
 
     def __str__(self) -> str:
-        """Return what a single fit depends on: fits of equal settings may stand side by side."""
+        """Return the settings that change a single fit; only fits of equal ones are comparable."""
         return f"folds {self.n_folds}, seed {self.seed}, time limit {self.time_limit:g} s"
 
 
-@dataclass(frozen=True)
-class Task:
-    """One fit that is to be made: a method on one part of one data set."""
-
-    method: str
-    dataset: str
-    trial: int
-    fold: int
-    settings: Settings
-
-    @property
-    def key(self) -> Key:
-        """Return the key of the fit that this task leads to."""
-        return self.method, self.dataset, self.trial, self.fold
-
-    @property
-    def effort(self) -> int:
-        """Return roughly how long this takes, in no unit."""
-        size = DATASETS[self.dataset].here
-        return 1000 + size.rows * size.classes * (10 if METHODS[self.method].slow else 1)
+def planned_fits(settings: Settings, methods: Sequence[str]) -> list[Key]:
+    """Return all fits of a run, the longest first, so that processes end at the same time."""
+    return sorted(_all_fits(settings, methods), key=effort, reverse=True)
 
 
-def tasks(settings: Settings, methods: Sequence[str]) -> list[Task]:
-    """Return every fit of a run, the longest first, so that processes end at the same time."""
-    return sorted(_tasks(settings, methods), key=lambda task: -task.effort)
+def effort(fit: Key) -> int:
+    """Return a rough measure of the time that a fit takes."""
+    size = DATASETS[fit.dataset].here
+    return 1000 + size.rows * size.classes * (10 if METHODS[fit.method].slow else 1)
 
 
-def _tasks(settings: Settings, methods: Sequence[str]) -> Iterator[Task]:
+def _all_fits(settings: Settings, methods: Sequence[str]) -> Iterator[Key]:
     for name in settings.datasets:
         n_parts = len(parts(_prepared(name, settings.data)[0], 0, settings.n_folds, settings.seed))
         for method in map(METHODS.__getitem__, methods):
-            if DATASETS[name].number not in method.numbers:
-                continue
-            n_trials = 1 if method.slow else settings.n_trials
-            n_folds = min(n_parts, settings.slow_folds) if method.slow else n_parts
-            for trial in range(n_trials):
-                for fold in range(n_folds):
-                    yield Task(method.name, name, trial, fold, settings)
+            if DATASETS[name].number in method.numbers:
+                n_trials = 1 if method.slow else settings.n_trials
+                n_folds = min(n_parts, settings.slow_folds) if method.slow else n_parts
+                for trial, fold in product(range(n_trials), range(n_folds)):
+                    yield Key(method.name, name, trial, fold)
 
 
 @lru_cache(maxsize=2)
@@ -110,43 +79,38 @@ def _prepared(name: str, data: Path | None) -> tuple[Loaded, Inputs]:
     return loaded, inputs(loaded.X)
 
 
-def run(task: Task) -> Fit:
-    """Choose the width on the training part alone, train there, score on the rest."""
+def run(fit: Key, settings: Settings) -> Fit:
+    """Choose the width on the training part, train there, and score on the test part."""
     start = process_time()
-    settings, coding = task.settings, METHODS[task.method].coding
-    data, X = _prepared(task.dataset, settings.data)
-    part = parts(data, task.trial, settings.n_folds, settings.seed)[task.fold]
-    seed = settings.seed + 1000 * task.trial + task.fold
+    method = METHODS[fit.method]
+    data, X = _prepared(fit.dataset, settings.data)
+    part = parts(data, fit.trial, settings.n_folds, settings.seed)[fit.fold]
+    X_train, y_train = X[part.train], data.y[part.train]
+    seed = settings.seed + 1000 * fit.trial + fit.fold
+
+    def make(width: int) -> Any:
+        return method.network(width, seed, settings.time_limit)
+
     with sklearn.config_context(assume_finite=True), warnings.catch_warnings():
-        # MLPClassifier ends after 200 epochs by default, and is compared as it is by default.
+        # MLPClassifier is compared with its defaults, of which one ends training at 200 epochs.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        net = _network(task, X[part.train], data.y[part.train], seed)
+        width = method.given_width(DATASETS[fit.dataset])
+        if width is None:
+            options = (method.coding, method.widths, method.n_inner_folds)
+            width = choose_width(make, X_train, y_train, seed, *options)
+        net = make(width)
         accuracy, cpu, wall, note = _measured(
-            net, *coding(X[part.train], X[part.test]), data.y[part.train], data.y[part.test]
+            net, *method.coding(X_train, X[part.test]), y_train, data.y[part.test]
         )
     structure = "-".join(map(str, net.hidden_layer_sizes))
     in_all = process_time() - start
-    return Fit(*task.key, structure, accuracy, cpu, wall, in_all, seed, VERSIONS, note)
-
-
-def _network(task: Task, X: Inputs, y: Array, seed: int) -> Any:
-    """Return the unfitted network, its width given or chosen on these rows."""
-    method = METHODS[task.method]
-
-    def make(width: int) -> Any:
-        return method.make(method.sizes(width), seed, task.settings.time_limit)
-
-    width = method.given_width(DATASETS[task.dataset])
-    if width is None:
-        folds = method.n_inner_folds
-        width = choose_width(make, X, y, seed, method.coding, method.widths, folds)
-    return make(width)
+    return Fit(*fit, structure, accuracy, cpu, wall, in_all, seed, VERSIONS, note)
 
 
 def _measured(
     net: Any, X_train: Array, X_test: Array, y_train: Array, y_test: Array
 ) -> tuple[float, float, float, str]:
-    """Return accuracy, CPU and wall time of the training, and what there is to say about it."""
+    """Return accuracy, CPU and wall time of a training, and a note if it ended early."""
     cpu, wall = process_time(), perf_counter()
     try:
         net.fit(X_train, y_train)
@@ -157,10 +121,55 @@ def _measured(
     return float(np.mean(net.predict(X_test) == y_test)), cpu, wall, note
 
 
-def run_all(todo: Sequence[Task], n_jobs: int) -> Iterator[Fit]:
-    """Yield the fits of the tasks as they are ready, each made on one thread."""
+def run_all(fits: Iterable[Key], settings: Settings, n_jobs: int) -> Iterator[Fit]:
+    """Yield fits as soon as they are ready, each made on one thread."""
     with joblib.parallel_config("loky", n_jobs=n_jobs, inner_max_num_threads=1):
-        # In batches of one, nothing that is ready waits for what is not.
+        # With batches of one, no finished fit waits for an unfinished one.
         yield from joblib.Parallel(return_as="generator_unordered", batch_size=1)(
-            joblib.delayed(run)(task) for task in todo
+            joblib.delayed(run)(fit, settings) for fit in fits
         )
+
+
+def sets_here(data: Path | None = None) -> tuple[str, ...]:
+    """Return the names of the data sets that are available without a download."""
+    return tuple(name for name, source in available(data).items() if source not in (None, "openml"))
+
+
+def run_sets(
+    settings: Settings,
+    methods: Sequence[str],
+    out: Path,
+    n_jobs: int,
+    progress: Progress,
+    command: str = "",
+) -> list[Fit]:
+    """Make all fits that are not in the store yet, and return all fits in the order of their keys.
+
+    The folder `out` holds the store, results.sqlite, its content as results.csv, and means over
+    fits in summary.csv. `progress` is called at the start and after every fit; `command`, the
+    command line of the run, is kept in the store.
+    """
+    out.mkdir(parents=True, exist_ok=True)
+    planned = planned_fits(settings, methods)
+    with Store(out / "results.sqlite", str(settings)) as store:
+        if command:
+            store.add_command(command)
+        finished = store.keys()
+        left = dict.fromkeys(key for key in planned if key not in finished)
+        total = sum(map(effort, planned))
+
+        def report() -> None:
+            # Fits are started in order.
+            running = [f"{key.dataset}: {key.method}" for key in islice(left, n_jobs)]
+            progress(" | ".join(running), total - sum(map(effort, left)), total)
+
+        report()
+        for fit in run_all(list(left), settings, n_jobs):
+            store.add([fit])
+            del left[fit.key]
+            report()
+        store.write_csv(out / "results.csv")
+        fits = store.fits()
+    write_summary(out / "summary.csv", fits)
+    wanted = set(planned)
+    return [fit for fit in fits if fit.key in wanted]

@@ -1,8 +1,7 @@
-"""The XOR problem: networks of two and of five layers (the paper's first case study)."""
+"""The XOR problem, with networks of two and five layers: the paper's first case study."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from time import process_time
@@ -11,106 +10,58 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import clone
 
 from .._util.text_table import TextTable
 from ..estimators import KARRegressor
 from .baseline import LevenbergMarquardtRegressor
 from .reported import REPORTED_XOR
 
-__all__ = [
-    "DIVIDED",
-    "GRID",
-    "KARNET",
-    "NETWORKS",
-    "STRUCTURES",
-    "TARGETS",
-    "UNIFORM",
-    "WHOLE",
-    "Kind",
-    "Study",
-    "X",
-    "network",
-    "study",
-    "table",
-    "tables",
-]
-
-# Slightly perturbed, as in the paper: at the corners of the exact square, the matrices degenerate.
+# The four points, perturbed as in the paper: at the corners of a square, matrices are singular.
 X = np.array([[0.0, 0.0], [0.9991, 0.9991], [0.9990, 0.0], [0.0, 0.9990]])
+# The target of each point.
 TARGETS = np.array([0.0, 0.0, 1.0, 1.0])
+# Hidden layer sizes by number of layers.
 STRUCTURES = MappingProxyType({2: (2,), 5: (3, 3, 3, 3)})
+# Seeds that every kind of network is trained with.
 N_SEEDS = 50
-# What counts as right for each of the four outputs.
+# The largest error of an output that is right.
 TOLERANCE = 1e-3
+# Coordinates of the inputs at which outputs are drawn.
 GRID = np.linspace(-0.5, 1.5, 81)
 
 
-def network(sizes: tuple[int, ...], init: str, seed: int) -> KARRegressor:
-    """Return the paper's network: logit in every layer, the last one too."""
-    return KARRegressor(sizes, output_activation="logit", init=init, random_state=seed)
-
-
-def _baseline(sizes: tuple[int, ...], seed: int, held_out: float) -> LevenbergMarquardtRegressor:
-    return LevenbergMarquardtRegressor(
-        sizes,
-        output_activation="logit",
-        validation_fraction=held_out,
-        test_fraction=held_out,
-        random_state=seed,
-    )
-
-
-@dataclass(frozen=True)
-class Kind:
-    """A way to train: which of the paper's methods it is, and from structure and seed to a net."""
-
-    method: str
-    make: Callable[[tuple[int, ...], int], Any]
-
-
+# The names of the kinds of networks.
 KARNET, UNIFORM = "KARnet", "KARnet, uniform weights"
 DIVIDED, WHOLE = "Levenberg-Marquardt, 70/15/15", "Levenberg-Marquardt, all 4 points"
-# trainlm's division of four points is two to learn, one to validate and one unused.
+# The networks, with logit in every layer including the last. Of four points, trainlm's division
+# takes two for training, one for validation and one for testing.
 NETWORKS = MappingProxyType(
     {
-        KARNET: Kind("karnet", lambda sizes, seed: network(sizes, "normal", seed)),
-        UNIFORM: Kind("karnet", lambda sizes, seed: network(sizes, "uniform", seed)),
-        DIVIDED: Kind("levenberg-marquardt", lambda sizes, seed: _baseline(sizes, seed, 0.15)),
-        WHOLE: Kind("levenberg-marquardt", lambda sizes, seed: _baseline(sizes, seed, 0.0)),
+        KARNET: KARRegressor(output_activation="logit"),
+        UNIFORM: KARRegressor(output_activation="logit", init="uniform"),
+        DIVIDED: LevenbergMarquardtRegressor(output_activation="logit"),
+        WHOLE: LevenbergMarquardtRegressor(
+            output_activation="logit", validation_fraction=0.0, test_fraction=0.0
+        ),
     }
 )
 
 
 @dataclass(frozen=True)
 class Study:
-    """What one kind of network came to.
+    """Results of one kind of network."""
 
-    Attributes
-    ----------
-    network : str
-        Its name in `NETWORKS`.
-    n_layers : int
-        2 or 5.
-    outputs : ndarray of shape (n_seeds, 4)
-        The trained outputs for the four points.
-    cpu : float
-        Median seconds of CPU time of a training.
-    typical : int
-        The seed in the middle when seeds are ordered by their largest error.
-    surface : ndarray of shape (len(GRID), len(GRID))
-        Outputs of that seed's network; row i, column j is for the input GRID[j], GRID[i].
-    """
-
-    network: str
+    network: str  # its name in `NETWORKS`
     n_layers: int
-    outputs: NDArray[np.float64]
-    cpu: float
-    typical: int
-    surface: NDArray[np.float64]
+    outputs: NDArray[np.float64]  # for the four points, of shape (n_seeds, 4)
+    cpu: float  # median seconds of CPU time of a training
+    typical: int  # the seed with the median of the largest errors
+    surface: NDArray[np.float64]  # that seed's outputs; row i, column j is at GRID[j], GRID[i]
 
     @property
     def n_right(self) -> int:
-        """How many seeds lead to outputs that are all four right within 1e-3."""
+        """The number of seeds whose four outputs are right within 1e-3."""
         return int(np.sum(_largest_errors(self.outputs) < TOLERANCE))
 
 
@@ -120,12 +71,13 @@ def _largest_errors(outputs: NDArray[np.float64]) -> NDArray[np.float64]:
 
 @cache
 def study(n_seeds: int = N_SEEDS) -> tuple[Study, ...]:
-    """Return what every kind of network comes to, in two layers and in five."""
+    """Return the results of every kind of network, in two layers and in five."""
     return tuple(_study(name, n_layers, n_seeds) for n_layers in STRUCTURES for name in NETWORKS)
 
 
 def _study(name: str, n_layers: int, n_seeds: int) -> Study:
-    nets = [NETWORKS[name].make(STRUCTURES[n_layers], seed) for seed in range(n_seeds)]
+    shaped = clone(NETWORKS[name]).set_params(hidden_layer_sizes=STRUCTURES[n_layers])
+    nets = [clone(shaped).set_params(random_state=seed) for seed in range(n_seeds)]
     seconds = []
     for net in nets:
         start = process_time()
@@ -139,15 +91,16 @@ def _study(name: str, n_layers: int, n_seeds: int) -> Study:
 
 
 def tables() -> list[TextTable]:
-    """Return what the networks give for the four points, over 50 seeds."""
+    """Return the outputs of the networks for the four points, over 50 seeds."""
     return [table(study())]
 
 
 def table(studies: tuple[Study, ...]) -> TextTable:
-    """Return outputs, right seeds and training time of every kind of network beside the paper's."""
+    """Return outputs, right seeds and training times of all networks, with the paper's numbers."""
     rows = []
     for each in studies:
-        outputs, seconds = REPORTED_XOR[each.n_layers, NETWORKS[each.network].method]
+        method = "karnet" if each.network.startswith(KARNET) else "levenberg-marquardt"
+        outputs, seconds = REPORTED_XOR[each.n_layers, method]
         structure = "-".join(map(str, (*STRUCTURES[each.n_layers], 1)))
         ours = (
             _shown(each.outputs[each.typical]),
@@ -167,8 +120,8 @@ def table(studies: tuple[Study, ...]) -> TextTable:
             "its time",
         ),
         tuple(rows),
-        "Of four points, trainlm's division 70/15/15 leaves two to learn: no search can get the "
-        "others right but by chance, and that alone can give outputs like the paper's.",
+        "trainlm's division 70/15/15 leaves two of four points for training: no search can get the "
+        "other points right except by chance, which alone can give outputs like the paper's.",
     )
 
 

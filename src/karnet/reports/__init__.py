@@ -1,10 +1,10 @@
-"""The report of a fit: one page of HTML that stands alone."""
+"""The report on a fit: a single HTML page that needs no other files."""
 
 from __future__ import annotations
 
 from .._util.extras import require
 
-require("a report", "table", "matplotlib", "pandas", "pyarrow", "skrub")
+require("a report", "table", "matplotlib")
 
 from ._fit import write_fit_report  # noqa: E402
 from ._held_out import HeldOut, held_out  # noqa: E402

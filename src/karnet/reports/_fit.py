@@ -1,22 +1,22 @@
-"""The sections of a report on a fit, and the page they make."""
+"""The sections of the report on a fit, and its page."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .. import __version__
 from .._estimator.notebook import layer_table
-from .._pages import environment as machine
+from .._pages import environment
 from .._pages import html as page
 from .._pages.style import svg
 from .._util.atomic_file import whole_file
-from .._util.text_table import TextTable as Lines
+from .._util.text_table import TextTable
+from ..inspection import LayerSpectrumDisplay, LooPathDisplay
 from ..tables import (
+    PACKAGES,
     Score,
     Table,
     TableFit,
@@ -29,21 +29,25 @@ from ..tables import (
 )
 from . import _drawings as drawings
 from ._columns import column_rows, target_rows
-from ._held_out import Again, HeldOut, held_out
+from ._held_out import HeldOut, Refit, held_out
 
-__all__ = ["write_fit_report"]
-
-PACKAGES = ("karnet", "numpy", "scipy", "scikit-learn", "skrub", "pandas", "pyarrow", "matplotlib")
-NAMES = {"accuracy": "accuracy", "log_loss": "log-loss", "r2": "R²", "rmse": "RMSE", "mae": "MAE"}
-# Columns and rows that a figure shows at most.
-SHOWN, SAMPLED = 20, 1000
+# The libraries whose versions the page names.
+LIBRARIES = ("karnet", "numpy", "scipy", "scikit-learn", *PACKAGES, "matplotlib")
+# The labels of the scores on the page.
+LABELS = {"accuracy": "accuracy", "log_loss": "log-loss", "r2": "R²", "rmse": "RMSE", "mae": "MAE"}
+# The largest number of rows that a figure is drawn from.
+MAX_ROWS = 1000
+# The largest number of columns that are shuffled.
+MAX_SHUFFLED_COLUMNS = 100
+# The sentence on the page of a small table.
+TOO_FEW_ROWS = "There are too few rows to hold some out."
 
 
 def write_fit_report(
     path: Path,
     table: Table,
     fitted: TableFit,
-    again: Again,
+    again: Refit,
     times: Mapping[str, float],
     command: str,
 ) -> None:
@@ -52,32 +56,37 @@ def write_fit_report(
     Parameters
     ----------
     path : Path
-        Where the page goes, whole or not at all.
+        The file, which is written completely or not at all.
     table : Table
-        What the model was fitted on, or a sample of it.
+        The table that the model was fitted on, or a sample of it.
     fitted : TableFit
         The model.
     again : callable
-        Fits the same kind of model on a part of the rows, to be judged by the others.
+        Fits the same kind of model on a part of the rows, to evaluate it on the others.
     times : mapping of str to float
-        What took how many seconds; how long predictions take is added.
+        The seconds that each step took; the time of predicting is added.
     command : str
-        What the report was called for with.
+        The command that asked for the report.
     """
     other = held_out(table, fitted, again)
-    about = fitted.model.table_
-    title = f"How {about['target']} of {table.name} is predicted"
+    about, network = fitted.model.table_, type(fitted.model[-1]).__name__
+    title = f"Predicting {about['target']} from {table.name}"
     chapters = {
         "scores": ("Scores", _scores(fitted, other)),
         "data": ("Data", _data(table, fitted)),
-        "answers": ("Answers to rows it had not seen", _answers(other)),
-        "columns": ("Which columns matter", _importances(fitted, other)),
-        "network": ("Inside", _inside(table, fitted)),
-        "machine": ("Time and machine", _machine({**times, **_time(other)}, command)),
+        "predictions": ("Predictions for held-out rows", _predictions(other)),
+        "columns": ("Importance of the columns", _importances(fitted, other)),
+        "network": ("The network", _network(table, fitted)),
+        "environment": ("Time and environment", _environment(times, other, command)),
     }
+    kind = "number" if about["task"] == "regression" else "class"
     body = [
         page.heading(title),
-        page.paragraph(_headline(fitted)),
+        page.paragraph(
+            f"karnet {__version__} fitted a {network} that predicts {about['target']!r}, a {kind}, "
+            f"from {len(about['columns'])} columns. It was fitted on {about['rows']} rows; its "
+            "layers are solved in closed form."
+        ),
         page.contents({name: heading for name, (heading, _) in chapters.items()}),
         *(page.section(name, heading, *parts) for name, (heading, parts) in chapters.items()),
     ]
@@ -85,186 +94,170 @@ def write_fit_report(
         unfinished.write_text(page.page(title, "\n".join(body)), encoding="utf-8")
 
 
-def _headline(fitted: TableFit) -> str:
-    about, network = fitted.model.table_, type(fitted.model[-1]).__name__
-    kind = "number" if about["task"] == "regression" else "class"
-    return (
-        f"karnet {__version__} learned to predict {about['target']!r}, a {kind}, from "
-        f"{len(about['columns'])} columns of {about['rows']} rows. The model is a {network}: its "
-        "layers are solved in closed form."
-    )
-
-
-def _in_words(score: Score) -> tuple[str, str]:
+def _score_row(score: Score, evaluated_on: str) -> tuple[str, ...]:
+    name, low, high = LABELS[score.name], score.low, score.high
     if score.name == "accuracy":
-        return f"{100 * score.value:.1f} %", f"{100 * score.low:.1f} to {100 * score.high:.1f} %"
-    interval = "-" if np.isnan(score.low) else f"{score.low:.4g} to {score.high:.4g}"
-    return f"{score.value:.4g}", interval
+        interval = f"{100 * low:.1f} to {100 * high:.1f} %"
+        return name, f"{100 * score.value:.1f} %", interval, evaluated_on
+    interval = "-" if np.isnan(low) else f"{low:.4g} to {high:.4g}"
+    return name, f"{score.value:.4g}", interval, evaluated_on
 
 
 def _scores(fitted: TableFit, other: HeldOut | None) -> list[str]:
     rows = []
     if fitted.left_out is None:
-        score = _of_left_out(fitted)
-        rows = [(NAMES[score.name], *_in_words(score), fitted.judged_by)]
+        rows = [_score_row(_left_out_score(fitted), fitted.judged_by)]
     if other is not None:
-        how = f"{len(other.y)} rows held out, learned from the others"
-        rows += [(NAMES[each.name], *_in_words(each), how) for each in other.scores]
-    header = ("score", "value", "95 % interval", "judged by")
-    few = [] if other else [page.note("There are too few rows to hold some out.")]
+        evaluated_on = f"{len(other.y)} held-out rows, model fitted on the others"
+        rows += [_score_row(each, evaluated_on) for each in other.scores]
+    header = ("score", "value", "95 % interval", "evaluated on")
     return [
-        page.table(Lines("How good it is", header, tuple(rows), "")),
-        *few,
+        page.table(TextTable("Scores", header, tuple(rows), "")),
+        *([] if other else [page.note(TOO_FEW_ROWS)]),
         page.note(
-            "Leave-one-out judges each row by networks learned without it. An interval holds the "
-            "score of all rows of this kind with 95 %."
+            "Leave-one-out predicts each row by networks that were fitted without it. A 95 % "
+            "interval is for the score on all rows of the same kind."
         ),
     ]
 
 
-def _of_left_out(fitted: TableFit) -> Score:
-    """Return the score that the fit itself gives, with an interval where rows are known."""
+def _left_out_score(fitted: TableFit) -> Score:
+    """Return the score of the fit, with an interval if the left-out predictions are available."""
     y, network = fitted.target.y, fitted.model[-1]
     if fitted.target.task == "classification":
         return Score("accuracy", fitted.score, *wilson(fitted.score, len(y)))
-    answers = getattr(network, "loo_decision_function_", np.full(len(y), np.nan))
-    known = ~np.isnan(answers)
-    if not known.any():
+    predictions = getattr(network, "loo_decision_function_", np.full(len(y), np.nan))
+    available = ~np.isnan(predictions)
+    if not available.any():
         return Score("r2", fitted.score, np.nan, np.nan)
-    around = scores(y[known], answers[known], None)[0]
+    around = scores(y[available], predictions[available], None)[0]
     return Score("r2", fitted.score, around.low, around.high)
 
 
 def _data(table: Table, fitted: TableFit) -> list[str]:
-    header = ("column", "taken as", "gaps", "values", "what it holds")
-    columns = Lines("Columns", header, column_rows(table, kinds_of(fitted.model)), "")
+    header = ("column", "read as", "gaps", "values", "summary")
+    columns = column_rows(table, kinds_of(fitted.model))
     return [
-        *([page.bullets([*table.notes, *fitted.target.notes])]),
-        page.table(Lines("The target", *target_rows(fitted.target), "")),
-        page.table(columns),
+        page.bullets([*table.notes, *fitted.target.notes]),
+        page.table(TextTable("Target", *target_rows(fitted.target), "")),
+        page.table(TextTable("Columns", header, columns, "")),
     ]
 
 
-def _answers(other: HeldOut | None) -> list[str]:
+def _predictions(other: HeldOut | None) -> list[str]:
     if other is None:
-        return [page.paragraph("There are too few rows to hold some out.")]
+        return [page.paragraph(TOO_FEW_ROWS)]
     if other.classes is None:
-        return _numbers(other)
-    names = [str(name) for name in other.classes]
-    said = [names[k] for k in other.answers.argmax(axis=1)]
-    true = other.y.astype(str)
+        return [_true_and_predicted(other)]
+    names = other.classes.astype(str)
+    predicted, true = names[other.predictions.argmax(axis=1)], other.y.astype(str)
     known = np.isin(true, names)
-    right = np.array(said) == true
-    matrix = drawings.confusion(true[known].tolist(), np.array(said)[known].tolist(), names)
-    curve = drawings.calibration(other.answers.max(axis=1), right)
+    matrix = drawings.confusion(true[known].tolist(), predicted[known].tolist(), names.tolist())
+    curve = drawings.calibration(other.predictions.max(axis=1), predicted == true)
     return [
         page.figures(
             page.figure(
-                _svg(matrix, "confusion"),
+                svg(matrix, "confusion"),
                 "Confusion matrix",
-                "Rows that were held out: how many of each class were taken for which.",
+                "The number of held-out rows of each class and each predicted class.",
             ),
             page.figure(
-                _svg(curve, "calibration"),
+                svg(curve, "calibration"),
                 "Calibration",
-                "Groups of held-out rows of similar confidence. On the dotted line, answers are "
-                "right as often as they are said to be.",
+                "Groups of held-out rows of similar probability, with 95 % intervals. On the "
+                "dotted line, predictions are correct as often as their probability says.",
             ),
         )
     ]
 
 
-def _numbers(other: HeldOut) -> list[str]:
-    rows = np.linspace(0, len(other.y) - 1, min(len(other.y), SAMPLED)).astype(int)
-    intervals = _intervals(other, rows)
-    y, answers = other.y[rows], other.answers[rows]
+def _true_and_predicted(other: HeldOut) -> str:
+    rows = np.linspace(0, len(other.y) - 1, min(len(other.y), MAX_ROWS)).astype(int)
+    y, predictions, intervals = other.y[rows], other.predictions[rows], None
     text = "Held-out rows; on the dotted line the prediction is exact."
-    if intervals is not None:
+    network = other.model[-1]
+    if hasattr(network, "predict_interval"):
+        X = seen_by_network(other.model, other.table.take(rows))
+        intervals = network.predict_interval(X, 0.9)
         inside = (intervals[:, 0] <= y) & (y <= intervals[:, 1])
         text += (
-            f" Lines are intervals that should hold 90 % of the targets; they hold "
-            f"{100 * inside.mean():.0f} %."
+            " Vertical lines are 90 % prediction intervals; they contain "
+            f"{100 * inside.mean():.0f} % of the true values."
         )
-    drawing = drawings.residuals(y, answers, intervals)
-    return [page.figure(_svg(drawing, "residuals"), "Truth over prediction", text)]
-
-
-def _intervals(other: HeldOut, rows: NDArray[np.intp]) -> Any:
-    network = other.model[-1]
-    if not hasattr(network, "predict_interval"):
-        return None
-    return network.predict_interval(seen_by_network(other.model, other.table.take(rows)), 0.9)
+    drawing = drawings.true_and_predicted(y, predictions, intervals)
+    return page.figure(svg(drawing, "predictions"), "True and predicted values", text)
 
 
 def _importances(fitted: TableFit, other: HeldOut | None) -> list[str]:
     weights, label = importances_of(fitted.model), "share of the input metric, %"
-    caption = "How strongly answers change with each column, in squares of its own spread."
+    caption = (
+        "How strongly predictions change with each column: the mean squared gradient, in units of "
+        "the column's spread."
+    )
     if not weights and other is not None:
-        weights, label = _permuted(other), "loss of score without it, points"
-        caption = "What the score of held-out rows loses when a column is shuffled."
+        weights, label = _losses_by_shuffling(other), "loss of score, points"
+        caption = "The loss of score on held-out rows when a column is shuffled."
     if not weights:
         return [page.paragraph("This network has no input metric, and no rows were held out.")]
-    first = sorted(weights, key=lambda name: -weights[name])[:SHOWN]
-    figure = drawings.importances(first, [weights[name] for name in first], label)
-    return [page.figure(_svg(figure, "importances"), "Importances", caption)]
+    drawing = drawings.importances(weights, label)
+    return [page.figure(svg(drawing, "importances"), "Importances", caption)]
 
 
-def _permuted(other: HeldOut) -> dict[str, float]:
-    """Return what the score of held-out rows loses when one column is shuffled."""
+def _losses_by_shuffling(other: HeldOut) -> dict[str, float]:
+    """Return the loss of score on held-out rows when one column is shuffled.
+
+    scikit-learn's `permutation_importance` needs a data frame, and models take columns as they are
+    in the table.
+    """
     rng = np.random.RandomState(0)
-    names = list(other.model.table_["columns"])
-    rows = rng.permutation(len(other.y))[:SAMPLED]
+    rows = rng.permutation(len(other.y))[:MAX_ROWS]
     table, y = other.table.take(rows), other.y[rows]
 
-    def score(shown: Table) -> float:
-        answers = predict_table(other.model, shown, proba=other.classes is not None)
-        return scores(y, answers, other.classes)[0].value
+    def score(shuffled: Table) -> float:
+        predictions = predict_table(other.model, shuffled, proba=other.classes is not None)
+        return scores(y, predictions, other.classes)[0].value
 
-    whole = score(table)
+    complete = score(table)
     return {
-        name: whole - score(table.shuffled(name, rng.permutation(len(y)))) for name in names[:100]
+        name: complete - score(table.shuffled(name, rng.permutation(len(y))))
+        for name in list(other.model.table_["columns"])[:MAX_SHUFFLED_COLUMNS]
     }
 
 
-def _inside(table: Table, fitted: TableFit) -> list[str]:
+def _network(table: Table, fitted: TableFit) -> list[str]:
     network = fitted.model[-1]
-    whole = fitted.left_out is None
-    places = np.flatnonzero(fitted.target.known) if whole else np.arange(len(table))
-    step = max(len(places) // SAMPLED, 1)
-    V = seen_by_network(fitted.model, table.take(places[::step]))
+    complete = fitted.left_out is None
+    places = np.flatnonzero(fitted.target.known) if complete else np.arange(len(table))
+    step = max(len(places) // MAX_ROWS, 1)
+    X = seen_by_network(fitted.model, table.take(places[::step]))
     layers = layer_table(network)
-    drawn = [
+    figures = [
         page.figure(
-            _svg(drawings.spectrum(network, V), "spectrum"),
-            "What the layers see",
-            "Singular values over the largest; below the dotted line they count as zero.",
+            svg(drawings.inspection(LayerSpectrumDisplay, network, X), "spectrum"),
+            "Singular values of layer inputs",
+            "Singular values relative to the largest; below the dotted line they count as zero.",
         )
     ]
-    if whole and hasattr(network, "estimators_"):
-        drawn.append(
+    if complete and hasattr(network, "estimators_"):
+        y = fitted.target.y[::step]
+        figures.append(
             page.figure(
-                _svg(drawings.ridge_path(network, V, fitted.target.y[::step]), "ridge"),
+                svg(drawings.inspection(LooPathDisplay, network, X, y), "ridge"),
                 "Score and ridge",
-                "Leave-one-out at all ridges; dots are those of the networks. Hidden layers stay "
-                "as they are, so those that the metric shaped look better than they are.",
+                "The leave-one-out score for a range of ridges; dots are at the ridges of the "
+                "networks. Leaving out a row does not change the hidden layers, so the scores of "
+                "networks with an input metric are optimistic.",
             )
         )
-    return [*([] if layers is None else [page.table(layers)]), page.figures(*drawn)]
+    return [*([] if layers is None else [page.table(layers)]), page.figures(*figures)]
 
 
-def _machine(times: Mapping[str, float], command: str) -> list[str]:
+def _environment(times: Mapping[str, float], other: HeldOut | None, command: str) -> list[str]:
+    if other is not None:
+        times = {**times, f"Predicting {len(other.y)} rows": other.seconds}
     rows = tuple((name, f"{seconds:.2f} s") for name, seconds in times.items())
     return [
-        page.table(Lines("Time", ("what", "took"), rows, "")),
-        page.bullets([*machine.about(PACKAGES), machine.written()]),
+        page.table(TextTable("Time", ("step", "time"), rows, "")),
+        page.bullets([*environment.about(LIBRARIES), environment.written()]),
         page.command(command),
     ]
-
-
-def _time(other: HeldOut | None) -> dict[str, float]:
-    return {} if other is None else {f"Predicting {len(other.y)} rows": other.seconds}
-
-
-def _svg(figure: Any, name: str) -> str:
-    text = svg(figure, name)
-    return text[text.index("<svg") :]

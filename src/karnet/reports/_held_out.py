@@ -1,4 +1,4 @@
-"""What a model says of rows that it did not learn from."""
+"""Predictions for rows that a model was not fitted on."""
 
 from __future__ import annotations
 
@@ -13,68 +13,50 @@ from sklearn.model_selection import train_test_split
 
 from ..tables import Score, Table, TableFit, Target, predict_table, scores
 
-__all__ = ["HeldOut", "held_out"]
-
-# The share of rows that are held out, how many at most, and how few are not worth it.
-SHARE, MOST, FEWEST = 0.2, 5000, 5
+# The share of rows that are held out.
+SHARE = 0.2
+# The largest number of rows that are held out.
+MAX_ROWS = 5000
+# The smallest number of rows that are held out; with fewer, none are.
+MIN_ROWS = 5
+# The seed of the split.
 SEED = 0
 
-Again = Callable[[Table, Target], TableFit]
+# A function that fits the same kind of model on other rows.
+Refit = Callable[[Table, Target], TableFit]
 
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Rows that a model was not learned from, and what it says of them.
+    """Rows that a model was not fitted on, and its predictions for them."""
 
-    Attributes
-    ----------
-    model : Pipeline
-        The model, learned from the other rows.
-    table : Table
-        The rows.
-    y : ndarray
-        Their targets.
-    answers : ndarray of shape (n,) or (n, n_classes)
-        Predictions, or probabilities of the classes.
-    scores : list of Score
-        How good they are.
-    seconds : float
-        How long they took.
-    """
-
+    # The pipeline, fitted on the other rows.
     model: Any
+    # The rows.
     table: Table
+    # Their targets.
     y: NDArray[Any]
-    answers: NDArray[Any]
+    # The predicted numbers, or the probabilities of the classes, of shape (n_rows, n_classes).
+    predictions: NDArray[Any]
+    # The scores of the predictions.
     scores: list[Score]
+    # The time of predicting.
     seconds: float
 
     @property
     def classes(self) -> NDArray[Any] | None:
-        """The classes that the model knows."""
+        """The classes that the model was fitted on."""
         return getattr(self.model, "classes_", None)
 
 
-def held_out(table: Table, fitted: TableFit, again: Again) -> HeldOut | None:
-    """Return what a model says of a part of a table, learned from the rest of it.
+def held_out(table: Table, fitted: TableFit, again: Refit) -> HeldOut | None:
+    """Return predictions for a part of a table by a model fitted on the rest.
 
-    Parameters
-    ----------
-    table : Table
-        The table.
-    fitted : TableFit
-        The model of the whole table. If some rows were left out of it, these are taken.
-    again : callable
-        Fits the same kind of model on fewer rows.
-
-    Returns
-    -------
-    HeldOut or None
-        None if there are too few rows.
+    If the model of the table was fitted without some rows, these are predicted. Otherwise `again`
+    fits the same kind of model on a part of the rows. If there are too few rows, return None.
     """
     if fitted.left_out is not None:
-        rows, y = fitted.left_out
-        return _said(fitted.model, rows, y)
+        return _predicted(fitted.model, *fitted.left_out)
     places = np.flatnonzero(fitted.target.known)
     split = _split(fitted.target, len(places))
     if split is None:
@@ -84,12 +66,13 @@ def held_out(table: Table, fitted: TableFit, again: Again) -> HeldOut | None:
         fitted.target, y=fitted.target.y[train], known=np.ones(len(train), dtype=bool), notes=()
     )
     model = again(table.take(places[train]), part).model
-    return _said(model, table.take(places[test]), fitted.target.y[test])
+    return _predicted(model, table.take(places[test]), fitted.target.y[test])
 
 
 def _split(target: Target, n: int) -> tuple[NDArray[np.intp], NDArray[np.intp]] | None:
-    n_test = min(int(SHARE * n), MOST)
-    if n_test < FEWEST:
+    """Return the indices of the rows to fit and to hold out, stratified where possible."""
+    n_test = min(int(SHARE * n), MAX_ROWS)
+    if n_test < MIN_ROWS:
         return None
     strata = target.y if target.task == "classification" else None
     if strata is not None:
@@ -103,9 +86,9 @@ def _split(target: Target, n: int) -> tuple[NDArray[np.intp], NDArray[np.intp]] 
     return np.sort(train), np.sort(test)
 
 
-def _said(model: Any, table: Table, y: NDArray[Any]) -> HeldOut:
+def _predicted(model: Any, table: Table, y: NDArray[Any]) -> HeldOut:
     classes = getattr(model, "classes_", None)
     start = perf_counter()
-    answers = predict_table(model, table, proba=classes is not None)
+    predictions = predict_table(model, table, proba=classes is not None)
     seconds = perf_counter() - start
-    return HeldOut(model, table, y, answers, scores(y, answers, classes), seconds)
+    return HeldOut(model, table, y, predictions, scores(y, predictions, classes), seconds)

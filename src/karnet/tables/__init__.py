@@ -1,14 +1,17 @@
-"""Tables as people keep them, and models that take them as they are.
+"""Tables from files, and models that are fitted on them.
 
-Text and columnar files are read with every doubt said in a sentence; what they hold becomes numbers
-through skrub's TableVectorizer, learned by the estimators that settle everything themselves.
+Text and columnar files are read without options; every assumption is reported in a sentence.
+skrub's TableVectorizer turns their columns into numbers for estimators that select all
+hyper-parameters themselves.
 """
 
 from __future__ import annotations
 
 from .._util.extras import require
 
-require("karnet.tables", "table", "pandas", "pyarrow", "skrub")
+# The optional libraries that tables need.
+PACKAGES = ("pandas", "pyarrow", "skrub")
+require("karnet.tables", "table", *PACKAGES)
 
 from ._about import importances_of, kinds_of  # noqa: E402
 from ._large import fit_large, is_large  # noqa: E402

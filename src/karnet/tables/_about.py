@@ -1,4 +1,4 @@
-"""What a model of a table is made of: the kinds of its columns, and how much each matters."""
+"""Descriptions of a fitted model: the kinds of its columns, and their importances."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ import numpy as np
 
 from ._model import columns_of
 
-__all__ = ["importances_of", "kinds_of", "vectorizer_of"]
-
+# The words of users for skrub's kinds of columns.
 KINDS = {
     "numeric": "number",
     "datetime": "date",
     "low_cardinality": "category",
     "high_cardinality": "text",
 }
+# The description of a column that the vectoriser drops.
 NOT_USED = "empty: not used"
 
 
 def vectorizer_of(model: Any) -> Any:
-    """Return the vectoriser that a model begins with, or None."""
+    """Return the vectoriser at the start of a model, or None."""
     first = model.steps[0][1] if hasattr(model, "steps") else None
     return first if hasattr(first, "column_to_kind_") else None
 
 
 def kinds_of(model: Any) -> dict[str, str]:
-    """Return what each column of a model was taken as: number, date, category or text."""
+    """Return the kind of each column of a model: number, date, category or text."""
     vectorizer = vectorizer_of(model)
     if vectorizer is None:
         return dict.fromkeys(columns_of(model), "number")
@@ -35,10 +35,10 @@ def kinds_of(model: Any) -> dict[str, str]:
 
 
 def importances_of(model: Any) -> dict[str, float]:
-    """Return how much each column of a model matters to its network, summing to one.
+    """Return the importance of each column of a model; importances sum to one.
 
-    That is the diagonal of the input metric, summed over what a column was made into; nothing for
-    networks that have none.
+    The importance of a column is the sum of the network's feature importances over all features
+    that the column was encoded as. The result is empty if the network has no importances.
     """
     network = model[-1] if hasattr(model, "steps") else model
     weights = getattr(network, "feature_importances_", None)

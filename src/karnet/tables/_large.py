@@ -19,21 +19,19 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
 from ..estimators import KARClassifier, KARRegressor
-from ._model import SEED, WIDE, TableFit, device_of, encoded, vectorizer
+from ._model import SEED, TableFit, device_of, encoded, encoder_steps
 from ._names import check_names, missing_column
 from ._read import kind_of, memory, table_blocks, unbroken
+from ._sizes import SIZES
 from ._table import Table
 from ._target import Target, find_target
 
-__all__ = ["fit_large", "is_large"]
-
-# Bytes of memory that a byte of a table takes at work, and the share of this machine's for it.
-COPIES, SHARE = 8.0, 0.5
-# Rows that settle the encoding and the hidden layer, and as many at most that judge.
-SAMPLE = 10_000
-# Of a table, the share of rows that judge at most.
-JUDGES = 0.1
-UNITS, RIDGES = 1000, (1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0)
+# Bytes of memory that a fit needs for each byte of a table.
+COPIES = 8.0
+# Largest share of the rows that are held out.
+HELD_OUT_SHARE = 0.1
+# Ridges that the sample is tried with.
+RIDGES = (1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0)
 
 
 def is_large(path: Path, max_rows: int | None = None) -> bool:
@@ -45,7 +43,7 @@ def is_large(path: Path, max_rows: int | None = None) -> bool:
         return bool(about.num_rows > max_rows)
     size = sum(about.row_group(k).total_byte_size for k in range(about.num_row_groups))
     size = max(size, 8 * about.num_rows * about.num_columns)
-    return bool(COPIES * size > SHARE * memory())
+    return bool(COPIES * size > SIZES.memory_share * memory())
 
 
 @dataclass(frozen=True)
@@ -58,32 +56,32 @@ class Source:
         The file.
     target : Target
         The target of all rows.
-    sampled, judging : ndarray of bool
+    sampled, held_out : ndarray of bool
         The rows with a target that the encoding is fitted to, and the held-out rows.
     """
 
     path: Path
     target: Target
     sampled: NDArray[np.bool_]
-    judging: NDArray[np.bool_]
+    held_out: NDArray[np.bool_]
 
     @classmethod
     def of(cls, path: Path, target: Target) -> Source:
         """Draw the rows from all parts of a file."""
         n = len(target.y)
         drawn = np.random.RandomState(SEED).permutation(n)
-        n_judging = min(SAMPLE, int(JUDGES * n))
-        judging, sampled = np.zeros(n, dtype=bool), np.zeros(n, dtype=bool)
-        judging[drawn[:n_judging]] = True
-        sampled[drawn[n_judging : n_judging + SAMPLE]] = True
-        return cls(path, target, sampled, judging)
+        n_held_out = min(SIZES.sample_rows, int(HELD_OUT_SHARE * n))
+        held_out, sampled = np.zeros(n, dtype=bool), np.zeros(n, dtype=bool)
+        held_out[drawn[:n_held_out]] = True
+        sampled[drawn[n_held_out : n_held_out + SIZES.sample_rows]] = True
+        return cls(path, target, sampled, held_out)
 
     def blocks(self, wanted: NDArray[np.bool_]) -> Iterator[tuple[Table, NDArray[Any]]]:
         """Yield the wanted rows of each block, and their targets."""
         first_row = first = 0
         for block in table_blocks(self.path):
-            known = self.target.known[first_row : first_row + len(block)]
-            places, n = np.flatnonzero(known), int(np.count_nonzero(known))
+            places = np.flatnonzero(self.target.known[first_row : first_row + len(block)])
+            n = len(places)
             kept = wanted[first : first + n]
             if kept.any():
                 yield block.take(places[kept]), self.target.y[first : first + n][kept]
@@ -119,11 +117,11 @@ def fit_large(
         Its score is the score on held-out rows.
     """
     where = device_of(device)
-    names, found = _target(path, target, task)
-    source = Source.of(path, found)
+    names, full_target = _target(path, target, task)
+    source = Source.of(path, full_target)
     tell("Reading a sample of rows")
     sample, y = source.gathered(source.sampled)
-    encoder = () if len(names) > WIDE else (("vectorizer", vectorizer()),)
+    encoder = encoder_steps(names)
     transform = dict(encoder).get("vectorizer")
     V = encoded(transform, sample, names, fit=True)
     steps = Pipeline(
@@ -132,26 +130,31 @@ def fit_large(
             ("scaler", StandardScaler()),
         ]
     )
-    network = _shaped(steps.fit_transform(V), y, found.task, where)
+    network = _shaped(steps.fit_transform(V), y, full_target.task, where)
 
     def blocks() -> Iterator[tuple[Any, NDArray[Any]]]:
         done = 0
-        for rows, answers in source.blocks(~source.judging):
+        for rows, targets in source.blocks(~source.held_out):
             done += len(rows)
-            tell(f"Learning, {done} of {np.count_nonzero(~source.judging)} rows of this pass")
-            yield steps.transform(encoded(transform, rows, names)), answers
+            tell(f"Fitting, {done} of {np.count_nonzero(~source.held_out)} rows of this pass")
+            yield steps.transform(encoded(transform, rows, names)), targets
 
     network.fit_blocks(blocks)
     # A network that was fitted on a device must predict on machines without one.
     network.set_params(device=None)
     model = Pipeline([*encoder, *steps.steps, ("network", network)])
-    tell("Judging by rows that were left out")
-    rows, answers = source.gathered(source.judging)
-    score = float(network.score(steps.transform(encoded(transform, rows, names)), answers))
-    how = f"{len(answers)} rows left out"
-    about = {"target": target, "task": found.task, "columns": names, "rows": len(found.y)}
+    tell("Scoring on rows that were left out")
+    rows, targets = source.gathered(source.held_out)
+    score = float(network.score(steps.transform(encoded(transform, rows, names)), targets))
+    how = f"{len(targets)} rows left out"
+    about = {
+        "target": target,
+        "task": full_target.task,
+        "columns": names,
+        "rows": len(full_target.y),
+    }
     model.table_ = about | {"score": score, "judged_by": how}
-    return TableFit(model, found, score, how, (rows, answers), sample)
+    return TableFit(model, full_target, score, how, (rows, targets), sample)
 
 
 def _target(path: Path, target: str, task: str) -> tuple[list[str], Target]:
@@ -163,20 +166,20 @@ def _target(path: Path, target: str, task: str) -> tuple[list[str], Target]:
     column = unbroken(path, lambda: file.read([target]))
     others = [name for name in names if name != target]
     if not others:
-        raise ValueError(f"{path.name} has no column beside the target {target!r}.")
+        raise ValueError(f"{path.name} has no column other than the target {target!r}.")
     return others, find_target(Table(path.name, column), target, task)
 
 
 def _shaped(X: NDArray[Any], y: NDArray[Any], task: str, device: str | None) -> Any:
     """Return an unfitted network with a hidden layer and a ridge that suit the sample."""
     kind: Any = KARClassifier if task == "classification" else KARRegressor
-    drawn = np.random.RandomState(SEED).standard_normal((X.shape[1] + 1, UNITS))
+    drawn = np.random.RandomState(SEED).standard_normal((X.shape[1] + 1, SIZES.hidden_units))
     drawn[1:] /= np.sqrt(X.shape[1])
     settings: dict[str, Any] = {"activation": "tanh", "direct_links": True, "random_state": SEED}
     settings["device"] = device
 
     def network(**others: Any) -> Any:
-        return kind((UNITS,), **settings, **others)
+        return kind((SIZES.hidden_units,), **settings, **others)
 
     order = np.random.RandomState(SEED).permutation(len(X))
     train, test = np.split(order, [max(2 * len(X) // 3, 1)])

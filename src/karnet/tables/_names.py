@@ -1,4 +1,4 @@
-"""The names of columns: checked as they are written, before any reader could change them."""
+"""Names of columns: checks, and sentences about them."""
 
 from __future__ import annotations
 
@@ -8,48 +8,47 @@ from difflib import get_close_matches
 
 from .._util.messages import shown
 
-__all__ = ["check_names", "listed", "missing_column"]
-
-# Names that a sentence lists at most.
-SHOWN = 8
+# The most names that a sentence lists.
+MAX_LISTED_NAMES = 8
 
 
 def check_names(names: Sequence[str], where: str) -> list[str]:
-    """Return the names, or refuse two that are equal and any but the first that is missing."""
+    """Return the names; refuse repeated names, and missing names except for the first column's."""
     counts = Counter(names)
-    twice = [name for name in counts if name and counts[name] > 1]
-    if twice:
-        places = [str(k + 1) for k, name in enumerate(names) if name == twice[0]]
+    repeated = [name for name in counts if name and counts[name] > 1]
+    if repeated:
+        places = [str(k + 1) for k, name in enumerate(names) if name == repeated[0]]
         raise ValueError(
-            f"{where} has {counts[twice[0]]} columns of the name {shown(twice[0])} (numbers "
-            f"{', '.join(places[:SHOWN])}): give each column a name of its own."
+            f"{where} has {counts[repeated[0]]} columns of the name {shown(repeated[0])} (numbers "
+            f"{', '.join(places[:MAX_LISTED_NAMES])}): give each column a name of its own."
         )
     nameless = [k for k, name in enumerate(names) if not name]
-    # Row numbers are written without a name by many programs.
+    # Many programs write row numbers as a first column without a name.
     if nameless and nameless != [0]:
         raise ValueError(
-            f"column {nameless[-1] + 1} of {where} has no name: write one in its first line."
+            f"column {nameless[-1] + 1} of {where} has no name: write one in the first line."
         )
     return list(names)
 
 
 def missing_column(wanted: str, names: Sequence[str], where: str) -> str:
-    """Return a sentence that says which columns there are instead."""
-    near = get_close_matches(wanted, names, n=1, cutoff=0.6)
-    other_case = [name for name in names if name.casefold() == wanted.casefold()]
-    guess = f": did you mean {shown((other_case or near)[0])}?" if near or other_case else ":"
-    if names and all(_is_number(name) for name in names):
+    """Return a sentence that lists the columns of a table that lacks the wanted one."""
+    if names and all(map(_is_number, names)):
         return (
             f"{where} has no column {shown(wanted)}: its first line holds numbers and no names, so "
             "add a line of column names."
         )
+    same_letters = [name for name in names if name.casefold() == wanted.casefold()]
+    similar = same_letters or get_close_matches(wanted, names, n=1, cutoff=0.6)
+    guess = f": did you mean {shown(similar[0])}?" if similar else ":"
     return f"{where} has no column {shown(wanted)}{guess} It has {listed(names)}."
 
 
 def listed(names: Sequence[str]) -> str:
-    """Return the first names, and how many more there are."""
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return ", ".join(shown(name) for name in names[:SHOWN]) + more
+    """Return the first names, and the number of further ones."""
+    n_more = len(names) - MAX_LISTED_NAMES
+    more = f" and {n_more} more" if n_more > 0 else ""
+    return ", ".join(map(shown, names[:MAX_LISTED_NAMES])) + more
 
 
 def _is_number(text: str) -> bool:

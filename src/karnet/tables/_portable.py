@@ -1,4 +1,4 @@
-"""Models of tables rebuilt from parts that other programs know."""
+"""Models of tables without skrub, for export to other programs."""
 
 from __future__ import annotations
 
@@ -13,14 +13,12 @@ from sklearn.preprocessing import OneHotEncoder
 from ._about import kinds_of, vectorizer_of
 from ._names import listed
 
-__all__ = ["portable"]
-
 
 def portable(model: Any) -> tuple[Any, Any]:
-    """Return a model with a ColumnTransformer instead of its vectoriser, and rows for its types.
+    """Return the model with a ColumnTransformer in place of its vectoriser, and an example row.
 
-    Numbers pass through, in single precision as in the vectoriser; categories become indicators,
-    and a gap among them is an empty text. Columns of dates and text are refused by name.
+    Numbers pass through in single precision, as in the vectoriser; categories become indicators,
+    with empty text for a gap. Columns of dates and text are refused by name.
 
     Parameters
     ----------
@@ -30,9 +28,9 @@ def portable(model: Any) -> tuple[Any, Any]:
     Returns
     -------
     model : Pipeline
-        The same model for a data frame of these columns.
+        A model with the same predictions, for a data frame of these columns.
     X : pandas.DataFrame or None
-        A row with the types of its columns; None if the model has no vectoriser.
+        A row that has the columns' types; None if the model has no vectoriser.
     """
     first = vectorizer_of(model)
     if first is None:
@@ -41,7 +39,7 @@ def portable(model: Any) -> tuple[Any, Any]:
     other = [name for name, kind in kinds.items() if kind in ("date", "text")]
     if other:
         raise ValueError(
-            f"dates and text cannot be exported, and the model uses {listed(other)}: fit one "
+            f"dates and text cannot be exported, and the model uses {listed(other)}: fit a model "
             "without them."
         )
     used = list(dict.fromkeys(first.output_to_input_[output] for output in first.all_outputs_))
@@ -60,7 +58,7 @@ def portable(model: Any) -> tuple[Any, Any]:
 
 
 def _encoder(fitted: OneHotEncoder) -> OneHotEncoder:
-    """Return an encoder of the same categories, a gap as empty text."""
+    """Return an encoder of the same categories, with empty text for a gap."""
     names = ["" if name is None or name != name else str(name) for name in fitted.categories_[0]]
     return OneHotEncoder(
         categories=[np.array(names, dtype=object)],

@@ -1,4 +1,4 @@
-"""Files of tables: their kind, told by the content, and their rows."""
+"""Files of tables: their kind, recognised by their content, and their rows."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ import pyarrow as pa
 
 from .._rows.arrow_files import Arrow, Parquet, read_batches, reading
 from ._names import check_names
+from ._sizes import SIZES
 from ._table import Table
-from ._text import TEXT_SIZES, read_text
+from ._text import read_text
 
 # Endings of files that separate columns by tabs.
 TABS = (".tsv", ".tab")
@@ -27,11 +28,13 @@ BEGINNINGS = {
     b"\xff\xff\xff\xff": "arrow",
     b"\x1f\x8b": "gzip",
 }
+# Bytes of text that are read at a time.
+TEXT_PART = 2**24
 T = TypeVar("T")
 
 
 def kind_of(path: Path) -> str:
-    """Return the kind of a file, told by its first bytes, if the file can be read."""
+    """Return the kind of a file, recognised by its first bytes, if the file can be read."""
     if path.is_dir():
         raise ValueError(f"{path} is a folder: name a file with a table.")
     try:
@@ -54,7 +57,7 @@ def memory() -> float:
 
 
 def read_table(path: str | os.PathLike[str]) -> Table:
-    """Read a table: CSV, TSV (gzip too), Parquet, Arrow or Feather, told by the content.
+    """Read a table: CSV, TSV (gzip too), Parquet, Arrow or Feather, recognised by its content.
 
     Cells of a text file stay text, so that the type of a column does not depend on the rows of one
     file; they become numbers, dates and categories when a model is fitted.
@@ -110,7 +113,7 @@ def _suffix(path: Path) -> str:
 
 
 def _bytes(path: Path, compressed: bool) -> bytes:
-    most = int(TEXT_SIZES.memory_share * memory())
+    most = int(SIZES.text_share * memory())
     try:
         with gzip.open(path) if compressed else path.open("rb") as file:
             data = _up_to(file, most + 1)
@@ -129,7 +132,7 @@ def _bytes(path: Path, compressed: bool) -> bytes:
 def _up_to(file: BinaryIO | gzip.GzipFile, most: int) -> bytes:
     """Return at most `most` bytes of a file; no memory is reserved for more than there are."""
     parts = []
-    while most > 0 and (part := file.read(min(most, TEXT_SIZES.part))):
+    while most > 0 and (part := file.read(min(most, TEXT_PART))):
         parts.append(part)
         most -= len(part)
     return b"".join(parts)

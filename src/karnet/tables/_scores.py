@@ -1,4 +1,4 @@
-"""How good predictions are, with intervals for what other rows of the same kind would give."""
+"""Scores of predictions, with confidence intervals."""
 
 from __future__ import annotations
 
@@ -8,29 +8,28 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
+from scipy.stats import binomtest
 
 from ._model import predict_table, target_of
 from ._table import Table
 from ._target import Target, find_target
 
-__all__ = ["Score", "score_table", "scores", "wilson"]
-
+# The confidence level of all intervals.
 COVERAGE = 0.95
-# Samples of rows, drawn with replacement, that an interval is taken from.
-DRAWN = 400
+# Bootstrap samples of the rows that an interval is computed from.
+N_BOOTSTRAP = 400
 
 
 @dataclass(frozen=True)
 class Score:
-    """A number, and an interval that holds that of all rows of the kind with 95 %.
+    """A score and its 95 % confidence interval.
 
     Attributes
     ----------
     name : str
-        What it is: "accuracy", "log_loss", "r2", "rmse" or "mae".
+        One of "accuracy", "log_loss", "r2", "rmse" and "mae".
     value : float
-        The number for these rows.
+        The score on the given rows.
     low, high : float
         The ends of the interval.
     """
@@ -42,15 +41,13 @@ class Score:
 
 
 def wilson(share: float, n: int) -> tuple[float, float]:
-    """Return Wilson's interval for a probability from a share of n independent rows."""
-    z = float(ndtri(0.5 + COVERAGE / 2.0))
-    middle = (share + z * z / (2 * n)) / (1 + z * z / n)
-    half = z / (1 + z * z / n) * np.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
-    return max(0.0, float(middle - half)), min(1.0, float(middle + half))
+    """Return Wilson's confidence interval for a probability, from its share in n rows."""
+    interval = binomtest(round(share * n), n).proportion_ci(COVERAGE, method="wilson")
+    return float(interval.low), float(interval.high)
 
 
 def score_table(model: Any, table: Table) -> tuple[Target, list[Score]]:
-    """Return the target column of a table, and how well a model predicts it.
+    """Return the target column of a table, and the scores of a model's predictions of it.
 
     Parameters
     ----------
@@ -62,7 +59,7 @@ def score_table(model: Any, table: Table) -> tuple[Target, list[Score]]:
     Returns
     -------
     target : Target
-        The rows that have the target are those that count.
+        The target; only rows that have one are scored.
     scores : list of Score
         Accuracy and log-loss, or R^2, root mean squared error and mean absolute error.
     """
@@ -75,15 +72,15 @@ def score_table(model: Any, table: Table) -> tuple[Target, list[Score]]:
     return target, scores(target.y, predict_table(model, rows, proba=classes is not None), classes)
 
 
-def scores(y: NDArray[Any], answers: NDArray[Any], classes: NDArray[Any] | None) -> list[Score]:
-    """Return how good answers are.
+def scores(y: NDArray[Any], predictions: NDArray[Any], classes: NDArray[Any] | None) -> list[Score]:
+    """Return the scores of predictions.
 
     Parameters
     ----------
     y : ndarray of shape (n,)
-        The truth.
-    answers : ndarray of shape (n,) or (n, n_classes)
-        Numbers, or probabilities of classes.
+        The true targets.
+    predictions : ndarray of shape (n,) or (n, n_classes)
+        Predicted numbers, or class probabilities.
     classes : ndarray of shape (n_classes,), optional
         The classes.
 
@@ -92,33 +89,34 @@ def scores(y: NDArray[Any], answers: NDArray[Any], classes: NDArray[Any] | None)
     list of Score
     """
     if classes is None:
-        error = np.asarray(answers - y, dtype=np.float64)
+        error = np.asarray(predictions - y, dtype=np.float64)
         return [
-            _drawn("r2", lambda rows: _explained(y[rows], error[rows]), len(y)),
-            _drawn("rmse", lambda rows: float(np.sqrt(np.mean(error[rows] ** 2))), len(y)),
-            _drawn("mae", lambda rows: float(np.mean(np.abs(error[rows]))), len(y)),
+            _bootstrapped("r2", lambda rows: _r2(y[rows], error[rows]), len(y)),
+            _bootstrapped("rmse", lambda rows: float(np.sqrt(np.mean(error[rows] ** 2))), len(y)),
+            _bootstrapped("mae", lambda rows: float(np.mean(np.abs(error[rows]))), len(y)),
         ]
     # A class may be written as a number in one file and as text in another.
     true = np.asarray(y).astype(str)[:, None] == np.asarray(classes).astype(str)
-    right = true[np.arange(len(y)), answers.argmax(axis=1)]
-    surprise = -np.log(np.maximum((answers * true).sum(axis=1), np.finfo(float).tiny))
-    accuracy = float(right.mean())
+    correct = true[np.arange(len(y)), predictions.argmax(axis=1)]
+    losses = -np.log(np.maximum((predictions * true).sum(axis=1), np.finfo(float).tiny))
+    accuracy = float(correct.mean())
     return [
         Score("accuracy", accuracy, *wilson(accuracy, len(y))),
-        _drawn("log_loss", lambda rows: float(surprise[rows].mean()), len(y)),
+        _bootstrapped("log_loss", lambda rows: float(losses[rows].mean()), len(y)),
     ]
 
 
-def _explained(y: NDArray[Any], error: NDArray[np.float64]) -> float:
-    spread = float(np.sum((y - y.mean()) ** 2))
-    return 1.0 - float(np.sum(error**2)) / spread if spread else float("nan")
+def _r2(y: NDArray[Any], error: NDArray[np.float64]) -> float:
+    """Return R^2, or NaN for constant targets, where scikit-learn's `r2_score` gives a number."""
+    variation = float(np.sum((y - y.mean()) ** 2))
+    return 1.0 - float(np.sum(error**2)) / variation if variation else float("nan")
 
 
-def _drawn(name: str, of: Callable[[NDArray[np.intp]], float], n: int) -> Score:
-    """Return a score with the interval between quantiles of samples drawn with replacement."""
+def _bootstrapped(name: str, score: Callable[[NDArray[np.intp]], float], n: int) -> Score:
+    """Return a score with the interval between quantiles of its bootstrap distribution."""
     rng = np.random.RandomState(0)
-    values = [of(rng.randint(0, n, n)) for _ in range(DRAWN)]
+    values = np.array([score(rng.randint(0, n, n)) for _ in range(N_BOOTSTRAP)])
+    defined = values[~np.isnan(values)] if not np.isnan(values).all() else values[:1]
     tail = (1.0 - COVERAGE) / 2.0
-    known = [value for value in values if not np.isnan(value)] or [np.nan]
-    low, high = np.quantile(known, [tail, 1.0 - tail])
-    return Score(name, of(np.arange(n)), float(low), float(high))
+    low, high = np.quantile(defined, [tail, 1.0 - tail])
+    return Score(name, score(np.arange(n)), float(low), float(high))

@@ -1,4 +1,4 @@
-"""The column to be predicted: which rows have it, and whether it is a class or a number."""
+"""The target column: its rows with a value, and whether it holds classes or numbers."""
 
 from __future__ import annotations
 
@@ -15,34 +15,36 @@ from .._util.messages import shown
 from ._names import missing_column
 from ._table import GAPS, Table, as_numbers, plain
 
-__all__ = ["TASKS", "Target", "find_target", "labels_of"]
-
+# The tasks that a user can ask for.
 TASKS = ("auto", "classification", "regression")
-# Whole numbers with at most so many values are taken for classes.
-FEW = 20
-# Rows above which text that hardly repeats is not taken for classes; shares of rows that say so.
-SOME_ROWS, HARDLY_REPEATS = 20, 0.5
-# The share of numbers among cells from which on the others are taken for mistakes.
-MOSTLY = 0.8
+# Integers with at most this many distinct values are classes.
+MAX_INTEGER_CLASSES = 20
+# In tables of more rows than this, a target of mostly distinct text is refused.
+MIN_ROWS_FOR_DISTINCT_TEXT = 20
+# The share of distinct values from which text is mostly distinct.
+DISTINCT_SHARE = 0.5
+# If at least this share of cells are numbers, the remaining cells are taken for mistakes.
+MOSTLY_NUMBERS = 0.8
+# A cell that is a number.
 NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
 
 
 @dataclass(frozen=True)
 class Target:
-    """What is to be predicted.
+    """The column that a model predicts.
 
     Attributes
     ----------
     name : str
         The name of the column.
     task : {"classification", "regression"}
-        What it calls for.
+        The task.
     y : ndarray
-        The classes, as integers or text, or the numbers, of those rows that have one.
+        The classes, as integers or text, or the numbers, of the rows that have a value.
     known : ndarray of bool
-        Which rows have one.
+        Which rows have a value.
     notes : tuple of str
-        What should be said about it.
+        Sentences for the user.
     """
 
     name: str
@@ -53,9 +55,9 @@ class Target:
 
 
 def find_target(table: Table, name: str, task: str = "auto", *, one_value: bool = False) -> Target:
-    """Return the column to be predicted, with the task that it calls for.
+    """Return the target column of a table, its task inferred or given.
 
-    Text and whole numbers of few values call for classification, other numbers for regression.
+    Text and integers with few distinct values mean classification, other numbers regression.
 
     Parameters
     ----------
@@ -66,7 +68,7 @@ def find_target(table: Table, name: str, task: str = "auto", *, one_value: bool 
     task : {"auto", "classification", "regression"}
         The task, or "auto" to infer it.
     one_value : bool
-        Whether all rows may have the same target, from which nothing could be learned.
+        Whether all rows may have the same target, as in a table to score but not to fit.
 
     Returns
     -------
@@ -90,9 +92,9 @@ def find_target(table: Table, name: str, task: str = "auto", *, one_value: bool 
     if task == "auto":
         task = _inferred(cells, numbers, name)
     if task == "regression" and numbers is None:
-        raise ValueError(_no_numbers(cells, name) + ", which regression needs.")
+        raise ValueError(_not_numbers_message(cells, name) + ", which regression needs.")
     y = labels_of(cells) if task == "classification" else np.asarray(numbers)
-    return Target(name, task, y, known, (*_left_out(known, name), _said(task, name, y)))
+    return Target(name, task, y, known, (*_left_out(known, name), _task_note(task, name, y)))
 
 
 def _known(column: pa.ChunkedArray) -> NDArray[np.bool_]:
@@ -110,7 +112,7 @@ def _check_values(cells: pa.ChunkedArray, name: str, where: str, one_value: bool
     if len(values) == 1 and not one_value:
         raise ValueError(
             f"the target {shown(name)} of {where} has one value only, {shown(str(values[0]))}: "
-            "there is nothing to learn from it."
+            "choose a column that varies."
         )
 
 
@@ -119,13 +121,18 @@ def _inferred(cells: pa.ChunkedArray, numbers: NDArray[np.float64] | None, name:
     if numbers is not None:
         whole = bool((numbers == np.floor(numbers)).all())
         repeats = n_values <= max(2, len(numbers) // 2)
-        return "classification" if whole and n_values <= FEW and repeats else "regression"
-    if len(_others(cells)) <= (1.0 - MOSTLY) * len(cells) and n_values > FEW:
-        raise ValueError(
-            f"{_no_numbers(cells, name)}: empty those cells to leave their rows out, or give "
-            "--task classification."
+        return (
+            "classification"
+            if whole and n_values <= MAX_INTEGER_CLASSES and repeats
+            else "regression"
         )
-    if len(cells) > SOME_ROWS and n_values > HARDLY_REPEATS * len(cells):
+    few_mistakes = len(_not_numbers(cells)) <= (1.0 - MOSTLY_NUMBERS) * len(cells)
+    if few_mistakes and n_values > MAX_INTEGER_CLASSES:
+        raise ValueError(
+            f"{_not_numbers_message(cells, name)}: empty those cells to leave their rows out, or "
+            "give --task classification."
+        )
+    if len(cells) > MIN_ROWS_FOR_DISTINCT_TEXT and n_values > DISTINCT_SHARE * len(cells):
         raise ValueError(
             f"the target {shown(name)} is text with {n_values} different values in {len(cells)} "
             "rows, like a name or an id: choose another one, or give --task classification."
@@ -133,14 +140,14 @@ def _inferred(cells: pa.ChunkedArray, numbers: NDArray[np.float64] | None, name:
     return "classification"
 
 
-def _others(cells: pa.ChunkedArray) -> list[str]:
-    """Return the cells that are not numbers, of those that are not all numbers."""
-    found = [text for text in cells.to_pylist() if not NUMBER.fullmatch(text.strip())]
-    return found or cells.to_pylist()
+def _not_numbers(cells: pa.ChunkedArray) -> list[str]:
+    """Return the text cells that do not look like numbers; all of them if every cell does."""
+    texts = cells.to_pylist()
+    return [text for text in texts if not NUMBER.fullmatch(text.strip())] or texts
 
 
-def _no_numbers(cells: pa.ChunkedArray, name: str) -> str:
-    others = _others(cells)
+def _not_numbers_message(cells: pa.ChunkedArray, name: str) -> str:
+    others = _not_numbers(cells)
     return (
         f"{len(others)} of {len(cells)} cells of the target {shown(name)} are not numbers, such as "
         f"{shown(others[0])}"
@@ -148,7 +155,7 @@ def _no_numbers(cells: pa.ChunkedArray, name: str) -> str:
 
 
 def labels_of(cells: pa.ChunkedArray) -> NDArray[Any]:
-    """Return classes as integers if all are written as such, else as text."""
+    """Return classes as integers if all cells are written as integers, else as text."""
     if types.is_float64(cells.type):
         numbers = np.asarray(cells.to_numpy(), dtype=np.float64)
         whole = (numbers == np.floor(numbers)) & (np.abs(numbers) < 2.0**53)
@@ -169,7 +176,7 @@ def _left_out(known: NDArray[np.bool_], name: str) -> tuple[str, ...]:
     return (f"{n} of {len(known)} rows {have} no {shown(name)}: left out.",)
 
 
-def _said(task: str, name: str, y: NDArray[Any]) -> str:
+def _task_note(task: str, name: str, y: NDArray[Any]) -> str:
     if task == "regression":
         return f"Regression: {shown(name)} is a number, from {y.min():.6g} to {y.max():.6g}."
     classes = np.unique(y).astype(str)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import islice
 
 import pyarrow as pa
@@ -28,31 +27,18 @@ MARKS = {
 }
 # Encodings with more than one byte for every character.
 WIDE_ENCODINGS = ("utf-16", "utf-32")
-
-
-@dataclass
-class TextSizes:
-    """Sizes and shares that decide how text is read."""
-
-    # Share of the memory of this machine that the text of a table may take.
-    memory_share: float = 0.25
-    # Bytes of a file that are read at a time.
-    part: int = 2**24
-    # First lines that decide on the delimiter.
-    first_lines: int = 50
-    # First bytes that decide whether a file is text.
-    first_bytes: int = 2**16
-    # Share of control characters above which a file is not text.
-    control_share: float = 0.02
-    # Bytes that are parsed at a time.
-    block: int = 2**24
-    # Headers that fit in the bytes parsed at a time: with many columns these are more.
-    headers: int = 64
-    # Most bytes that pyarrow parses at a time.
-    largest_block: int = 2**31 - 2
-
-
-TEXT_SIZES = TextSizes()
+# First lines that decide on the delimiter.
+FIRST_LINES = 50
+# First bytes that decide whether a file is text.
+FIRST_BYTES = 2**16
+# Share of control characters above which a file is not text.
+CONTROL_SHARE = 0.02
+# Bytes that are parsed at a time, unless headers are long.
+PARSED_BYTES = 2**24
+# Headers that fit in the bytes that are parsed at a time.
+PARSED_HEADERS = 64
+# Most bytes that pyarrow parses at a time.
+LARGEST_PARSED = 2**31 - 2
 
 
 def read_text(data: bytes, name: str, usual: str) -> tuple[pa.Table, list[str]]:
@@ -97,7 +83,7 @@ def _decoded(data: bytes, name: str) -> tuple[str, list[str]]:
     """Return the text of a file, and a note on its encoding unless it is UTF-8."""
     encoding = next((code for mark, code in MARKS.items() if data.startswith(mark)), "utf-8")
     if encoding not in WIDE_ENCODINGS:
-        _refuse_binary(data[: TEXT_SIZES.first_bytes], name)
+        _refuse_binary(data[:FIRST_BYTES], name)
     try:
         text = data.decode(encoding)
         return text, [
@@ -117,7 +103,7 @@ def _decoded(data: bytes, name: str) -> tuple[str, list[str]]:
 
 def _refuse_binary(sample: bytes, name: str) -> None:
     n_controls = sum(sample.count(code) for code in range(32) if code not in TEXT_CONTROLS)
-    if b"\0" in sample or n_controls > TEXT_SIZES.control_share * len(sample):
+    if b"\0" in sample or n_controls > CONTROL_SHARE * len(sample):
         kind = "an Excel file or zip archive" if sample.startswith(b"PK") else "binary"
         raise ValueError(
             f"{name} is {kind}, not a table of text, Parquet or Arrow: save it as CSV or Parquet."
@@ -125,9 +111,9 @@ def _refuse_binary(sample: bytes, name: str) -> None:
 
 
 def _first_lines(text: str) -> list[str]:
-    """Return the first lines that are not blank, as many as decide on the delimiter."""
+    """Return the first lines that are not blank."""
     lines = (match[0] for match in re.finditer(r"[^\r\n]+", text))
-    return list(islice((line for line in lines if line.strip()), TEXT_SIZES.first_lines))
+    return list(islice((line for line in lines if line.strip()), FIRST_LINES))
 
 
 def _parsed(lines: Sequence[str], delimiter: str) -> list[list[str]]:
@@ -175,7 +161,7 @@ def _cells(text: str, delimiter: str, names: Sequence[str], name: str) -> pa.Tab
         return "error"
 
     header = sum(len(each) + 4 for each in names)
-    most = min(max(TEXT_SIZES.block, TEXT_SIZES.headers * header), TEXT_SIZES.largest_block)
+    most = min(max(PARSED_BYTES, PARSED_HEADERS * header), LARGEST_PARSED)
     size = min(len(data) + 1, most)
     keys = [f"f{k}" for k in range(len(names))]
     try:

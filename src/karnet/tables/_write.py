@@ -1,44 +1,41 @@
-"""Tables that are written: predictions, in the form that the name of the file asks for."""
+"""Writing of tables of predictions, in the format that the file name asks for."""
 
 from __future__ import annotations
 
-import csv
 import gzip
 from collections.abc import Mapping
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import feather, parquet
 
 from .._util.atomic_file import whole_file
 
-__all__ = ["as_text", "check_format", "write_table"]
-
+# The endings of the files that can be written.
 SUFFIXES = (".csv", ".tsv", ".parquet", ".arrow", ".feather", ".csv.gz", ".tsv.gz")
 
 
 def check_format(path: Path) -> str:
-    """Return the suffix of a file to be written, or say which are known."""
-    name = path.name.lower()
-    found = [suffix for suffix in SUFFIXES if name.endswith(suffix)]
-    if not found:
+    """Return the suffix of a file to be written; refuse unknown ones."""
+    suffix = next((each for each in SUFFIXES if path.name.lower().endswith(each)), None)
+    if suffix is None:
         raise ValueError(f"{path.name} must end in one of {', '.join(SUFFIXES)}.")
-    return max(found, key=len)
+    return suffix
 
 
 def write_table(columns: Mapping[str, NDArray[Any]], path: Path) -> None:
-    """Write columns to a file, whole or not at all.
+    """Write columns to a file, completely or not at all.
 
     Parameters
     ----------
     columns : mapping of str to ndarray
         The columns, of equal length.
     path : Path
-        The file; its suffix says whether it is CSV, TSV (either may end in .gz), Parquet, Arrow or
-        Feather.
+        The file. Its suffix selects the format: CSV, TSV (both optionally with .gz), Parquet,
+        Arrow or Feather.
     """
     suffix = check_format(path)
     with whole_file(path) as unfinished:
@@ -47,15 +44,12 @@ def write_table(columns: Mapping[str, NDArray[Any]], path: Path) -> None:
         elif suffix in (".arrow", ".feather"):
             feather.write_feather(pa.table(dict(columns)), unfinished)
         else:
-            delimiter = "\t" if suffix.startswith(".tsv") else ","
-            data = as_text(columns, delimiter).encode()
+            data = as_text(columns, "\t" if suffix.startswith(".tsv") else ",").encode()
             unfinished.write_bytes(gzip.compress(data, mtime=0) if suffix.endswith(".gz") else data)
 
 
 def as_text(columns: Mapping[str, NDArray[Any]], delimiter: str = ",") -> str:
     """Return columns as the text of a CSV file, or with another delimiter."""
-    text = StringIO()
-    writer = csv.writer(text, delimiter=delimiter, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(zip(*(values.tolist() for values in columns.values()), strict=True))
-    return text.getvalue()
+    frame = pd.DataFrame(dict(columns))
+    text: str = frame.to_csv(index=False, sep=delimiter, lineterminator="\n", na_rep="nan")
+    return text

@@ -1,37 +1,37 @@
-"""Which inputs a network is sensitive to."""
+"""The input metric of a network: how strongly each input changes its predictions."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from ._common import Array, axes, network_of
+from ._common import Array, Display, network_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure, SubFigure
-
-__all__ = ["MetricDisplay"]
 
 
-class MetricDisplay:
-    """The input metric of a network: how strongly its answers change with each input.
+@dataclass(eq=False, repr=False)
+class MetricDisplay(Display):
+    """The input metric of a network: how strongly its predictions change with each input.
 
     Parameters
     ----------
     importances : ndarray of shape (n_features,)
-        The diagonal of the metric, summing to one.
+        The diagonal of the metric, scaled to sum to one.
     feature_names : sequence of str
-        What the inputs are called.
+        The names of the inputs.
     metric : ndarray of shape (n_features, n_features), optional
-        The whole metric, where the network has one.
+        The full metric, if the network has one.
 
     Attributes
     ----------
     ax_ : matplotlib Axes
-        Where it is drawn.
+        The axes of the plot.
     figure_ : matplotlib Figure
         The figure of these axes.
 
@@ -46,15 +46,9 @@ class MetricDisplay:
     'petal length (cm)'
     """
 
-    ax_: Axes
-    figure_: Figure | SubFigure | None
-
-    def __init__(
-        self, importances: Array, feature_names: Sequence[str], metric: Array | None = None
-    ) -> None:
-        self.importances = importances
-        self.feature_names = feature_names
-        self.metric = metric
+    importances: Array
+    feature_names: Sequence[str]
+    metric: Array | None = None
 
     @classmethod
     def from_estimator(
@@ -65,18 +59,18 @@ class MetricDisplay:
         ax: Axes | None = None,
         **kwargs: Any,
     ) -> Self:
-        """Draw the metric of a fitted estimator that has one.
+        """Plot the input metric of a fitted estimator.
 
         Parameters
         ----------
         estimator : estimator or Pipeline
-            `KARClassifierCV`, `KARRegressorCV`, or a plain one with ``hidden="metric"``.
+            `KARClassifierCV`, `KARRegressorCV`, or another estimator with ``hidden="metric"``.
         feature_names : sequence of str, optional
-            What to call the inputs; by default as in `fit`, or by number.
+            The names of the inputs; by default those seen by `fit`, or ``x0``, ``x1``, and so on.
         ax : matplotlib Axes, optional
-            Where to draw.
+            The axes to draw on; new ones by default.
         **kwargs
-            As in `plot`.
+            Passed to `plot`.
 
         Returns
         -------
@@ -87,44 +81,44 @@ class MetricDisplay:
         if importances is None:
             raise ValueError(
                 f"{type(network).__name__} has no input metric: use hidden='metric', or an "
-                "estimator that settles everything itself."
+                "estimator that selects all hyper-parameters."
             )
         names = _names(estimator, len(importances)) if feature_names is None else feature_names
         if len(names) != len(importances):
             raise ValueError(
                 f"feature_names must name all {len(importances)} inputs, but names {len(names)}."
             )
-        shown = cls(np.asarray(importances), list(names), getattr(network, "metric_", None))
-        return shown.plot(ax=ax, **kwargs)
+        display = cls(np.asarray(importances), list(names), getattr(network, "metric_", None))
+        return display.plot(ax=ax, **kwargs)
 
     def plot(
         self, ax: Axes | None = None, *, matrix: bool = False, max_features: int = 20, **kwargs: Any
     ) -> Self:
-        """Draw the importances as bars, or the whole metric as a matrix.
+        """Plot the importances as bars, or the full metric as a matrix.
 
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            Where to draw; new ones by default.
+            The axes to draw on; new ones by default.
         matrix : bool
-            Whether to draw the whole metric.
+            Whether to plot the full metric.
         max_features : int
-            The most important inputs are shown, so many at most.
+            The number of most important inputs to show.
         **kwargs
-            For `barh` or `imshow` of the axes.
+            Passed to `barh` or `imshow` of the axes.
 
         Returns
         -------
         MetricDisplay
         """
         if matrix and self.metric is None:
-            raise ValueError("the whole metric is not known, only its diagonal: use matrix=False.")
-        ax = axes(self, ax)
+            raise ValueError("the network has only the diagonal of a metric: use matrix=False.")
+        ax = self._draw_on(ax)
         first = np.argsort(-self.importances, kind="stable")[:max_features]
         names = [self.feature_names[k] for k in first]
         if matrix and self.metric is not None:
-            most = float(np.abs(self.metric).max())
-            style: dict[str, Any] = {"cmap": "RdBu_r", "vmin": -most, "vmax": most} | kwargs
+            largest = float(np.abs(self.metric).max())
+            style: dict[str, Any] = {"cmap": "RdBu_r", "vmin": -largest, "vmax": largest} | kwargs
             ax.imshow(self.metric[np.ix_(first, first)], **style)
             ax.set_xticks(range(len(first)), names, rotation=90)
         else:
@@ -135,12 +129,10 @@ class MetricDisplay:
         return self
 
 
-def _names(estimator: Any, n: int) -> list[str]:
-    """Return what the inputs of the network are called."""
-    found = getattr(network_of(estimator), "feature_names_in_", None)
-    if found is None and hasattr(estimator, "steps") and len(estimator.steps) > 1:
-        try:
-            found = estimator[:-1].get_feature_names_out()
-        except (AttributeError, ValueError):
-            found = None
-    return [f"x{k}" for k in range(n)] if found is None else [str(name) for name in found]
+def _names(estimator: Any, n_features: int) -> Sequence[str]:
+    """Return the names of the network's inputs, those that the pipeline before it makes."""
+    names = getattr(network_of(estimator), "feature_names_in_", None)
+    if names is None and hasattr(estimator, "steps") and len(estimator.steps) > 1:
+        with suppress(AttributeError, ValueError):
+            names = estimator[:-1].get_feature_names_out()
+    return [f"x{k}" for k in range(n_features)] if names is None else list(map(str, names))
