@@ -22,7 +22,7 @@ REALS: Interval = (-np.inf, np.inf)
 UNIT: Interval = (0.0, 1.0)
 # Machine precision: the distance from a pole of the logit at which it is cut off.
 EPS = float(np.finfo(np.float64).eps)
-# The largest input of the logit: its quotients are finite, and it is constant beyond.
+# Largest input of the logit, beyond which it is at its limit and its quotients are not finite.
 LARGEST_INPUT = 1e300
 # The slope of the leaky rectifier for negative inputs.
 LEAK = 0.01

@@ -288,8 +288,14 @@ def metric_rounds(
     last = _round(rows, plan, drawn, Y, np.eye(rows.n_features))
     yield last
     for _ in range(plan.n_rounds):
-        M = _scaled_metric(last.network, rows)
-        if M is None:
+        M = input_metric(last.network, rows)
+        if np.isnan(M).any():
+            raise ValueError(
+                f"the derivative of activation {drawn[0].f.name!r} gives input sensitivities that "
+                "are too large to be squared: use hidden='random', or an activation of bounded "
+                "derivative."
+            )
+        if not M.any():
             return
         first = replace(drawn[0], V=metric_root(M) @ drawn[0].V)
         last = _round(rows, plan, [first, *drawn[1:]], Y, M)
@@ -312,19 +318,6 @@ def _round(
             alpha=plan.alpha,
         )
     return Round(network, reports, metric, error)
-
-
-def _scaled_metric(network: Network, rows: Table) -> Array | None:
-    """Return the input metric scaled to trace d; None if the scores do not depend on the inputs."""
-    M = input_metric(network, rows)
-    trace = float(np.trace(M))
-    if not np.isfinite(trace):
-        names = sorted({layer.f.name for layer in network.layers[:-1]})
-        raise ValueError(
-            f"the derivative of activation {names[0]!r} gives input sensitivities that are too "
-            "large to be squared: use hidden='random', or an activation of bounded derivative."
-        )
-    return M / trace * len(M) if trace else None
 
 
 def _layer_problem(plan: Plan, k: int, upper: Sequence[Layer], Y: Array | None) -> LayerProblem:

@@ -96,7 +96,8 @@ def test_several_outputs_are_learned_on_a_device(table):
         KARRegressorCV(width=40, random_state=0, device=each).fit(X, y).predict(X)
         for each in (None, "cpu")
     )
-    assert relative(there, here) < 1e-8
+    # The last digit of an input changes predictions by about 1e-8.
+    assert relative(there, here) < 1e-7
 
 
 @pytest.mark.parametrize("kind", NETS)

@@ -133,14 +133,8 @@ def typical_distance(D: Array, weight: Array) -> float:
 def fit_all(shape: Shape, view: View, A: Array, G: Array, targets: RidgeTargets) -> Member:
     """Return the member with all rows as centres and the ridge of the least left-out error.
 
-    Parameters
-    ----------
-    shape, view, targets
-        The hyper-parameters, the view of the inputs, and the targets.
-    A : ndarray of shape (m, p)
-        The rows as the view shows them.
-    G : ndarray of shape (m, m)
-        Their distances or products, given by the kernel's `geometry`.
+    A holds the rows as the view shows them, and G their distances or products, given by the
+    `geometry` of the kernel.
     """
     K, kernel = _kernel_matrix(shape, A, G, targets.weight)
     return Member(shape, *fit_kernel(K, kernel, targets, view))

@@ -154,16 +154,8 @@ def _stretched_view(member: Member, weight: Array) -> Stretched:
 def refitted(member: Member, A: Array, targets: RidgeTargets) -> list[Member]:
     """Return a member and those before it, the first one first, refitted to other rows.
 
-    Shapes and ridges stay, metrics are computed anew.
-
-    Parameters
-    ----------
-    member : Member
-        The member.
-    A : ndarray of shape (m, p)
-        The rows as its view shows them before it is stretched.
-    targets : RidgeTargets
-        The targets of these rows.
+    Shapes and ridges stay, metrics are computed anew. A holds the rows as the view of the member
+    shows them before it is stretched.
     """
     if member.before is None:
         return [solved(member.shape, member.view, A, targets, member.alpha_)]

@@ -113,18 +113,10 @@ def dual_layer(problem: LayerProblem, path: RidgePath, alpha: float) -> Layer:
 
 @dataclass(frozen=True)
 class RidgeTargets:
-    """The targets of a ridge problem, and the rule that selects its ridge.
+    """The targets Y of a ridge problem, their sample weights, and the rule that selects its ridge.
 
-    Attributes
-    ----------
-    Y : ndarray of shape (m, q)
-        The targets.
-    weight : ndarray of shape (m,)
-        The sample weights.
-    ridges : ndarray
-        The candidate ridges as multiples of the mean eigenvalue.
-    splits : list of ndarray of int, or None
-        The rows left out together; None leaves out one row at a time.
+    `ridges` are the candidates, as multiples of the mean eigenvalue of the kernel matrix. They are
+    judged by the errors of left-out rows: those of each split, or one row at a time.
     """
 
     Y: Array
@@ -160,12 +152,10 @@ def fit_kernel(
     ----------
     K : ndarray of shape (m, m)
         The kernel matrix of the rows.
-    kernel : KernelMap
-        The map with the rows as centres.
+    kernel, view
+        The kernel map with the rows as centres, and the view of the inputs that shows them.
     targets : RidgeTargets
         The targets.
-    view : callable, optional
-        The view of the inputs that shows the centres.
     """
     path = RidgePath.of_kernel(K, targets.Y, targets.weight)
     eigenvalues = path.eigenvalues if len(path.eigenvalues) else np.ones(1)

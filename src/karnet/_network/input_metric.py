@@ -36,19 +36,10 @@ MOST_PRODUCTS = 30_000_000
 
 
 def input_metric(network: Network, rows: Table) -> Array:
-    """Return M, the weighted mean outer product of the input sensitivities.
+    """Return M, the weighted mean outer product of the input sensitivities, scaled to trace d.
 
-    Parameters
-    ----------
-    network : Network
-        The network.
-    rows : Table
-        The rows, as the view of the network shows them.
-
-    Returns
-    -------
-    ndarray of shape (d, d)
-        Not finite if squares of sensitivities overflow.
+    The rows are as the view of the network shows them. M is zero if the scores do not depend on the
+    inputs, and NaN if squares overflow.
     """
 
     def of_block(X: Array, _: AnyArray, weight: Array | None) -> Sum:
@@ -57,8 +48,15 @@ def input_metric(network: Network, rows: Table) -> Array:
     seen = rows.map(lambda X: X, network.width)
     # A derivative may have poles; overflow shows in the result.
     with np.errstate(over="ignore", invalid="ignore"):
-        M = arrays.to_numpy(seen.reduce(of_block, small_chunks=True).value)
-        return np.asarray(M / rows.total)
+        return _scaled(arrays.to_numpy(seen.reduce(of_block, small_chunks=True).value))
+
+
+def _scaled(M: Array) -> Array:
+    """Return a metric, or its diagonal, scaled to trace d."""
+    trace = M.sum() if M.ndim == 1 else np.trace(M)
+    if not np.isfinite(trace):
+        return np.full_like(M, np.nan)
+    return np.asarray(M / trace * len(M)) if trace else M
 
 
 def _outer_products(
@@ -85,11 +83,11 @@ def kernel_metric(network: Network, A: Array, weight: Array) -> Array:
     step = max(-(-A.size * len(network.layers[0].V) // MOST_PRODUCTS), 1)
     A, weight = A[::step], weight[::step]
     diagonal = KERNELS[kernel.kernel].geometry is city_block or A.shape[1] > MOST_INPUTS
-    return _outer_products(network, A, weight, diagonal) / weight.sum()
+    return _scaled(_outer_products(network, A, weight, diagonal))
 
 
 def metric_root(M: Array, floor: float = 0.0) -> Array:
-    """Return the symmetric root of a metric, or of its diagonal, scaled to mean square 1.
+    """Return the symmetric root of a metric or of its diagonal; the identity for zero.
 
     No eigenvalue of the root is below the share `floor` of the largest.
     """
@@ -100,7 +98,6 @@ def metric_root(M: Array, floor: float = 0.0) -> Array:
     # In the root, rounding errors in place of zeros would have half as many digits.
     values = np.where(significant(values, default_rcond(len(M)), largest), values, 0.0)
     roots = np.sqrt(np.maximum(values, floor**2 * largest))
-    roots /= np.sqrt(np.mean(roots**2))
     return roots if Q is None else np.asarray((Q * roots) @ Q.T)
 
 

@@ -289,15 +289,15 @@ def _regressor(g: Graph, estimator: KARRegressor, x: str) -> tuple[str]:
 
 
 def _mean_prediction(g: Graph, networks: list[Network], x: str) -> str:
-    """Return the mean prediction of an ensemble; members may share a view of the inputs."""
+    """Return the mean scores of networks, which may share a view of the inputs."""
     shown: dict[int, str] = {}
     total = ""
     for network in networks:
         view: Any = network.view
         if id(view) not in shown:
             shown[id(view)] = seen_through(g, view, x)
-        prediction = _network(g, network, shown[id(view)], activate=True)
-        total = g.op("Add", total, prediction) if total else prediction
+        scores = _network(g, network, shown[id(view)], activate=False)
+        total = g.op("Add", total, scores) if total else scores
     return g.op("Div", total, float(len(networks)))
 
 

@@ -152,8 +152,7 @@ def _of_layers(network: Any, X: Array) -> Iterator[Spectrum]:
 
 def _of_members(network: Any, X: Array) -> Iterator[Spectrum]:
     for k, each in enumerate(network._networks(), start=1):
-        values = _singular_values(each.features(X))
-        yield Spectrum(f"network {k}", values, EPS * each.width, 0.0)
+        yield Spectrum(f"network {k}", _singular_values(each.features(X)), EPS * each.width, 0.0)
 
 
 def _singular_values(A: Array) -> Array:
