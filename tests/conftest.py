@@ -7,6 +7,7 @@ import os
 import pytest
 
 from karnet._arrays.devices import SETTINGS
+from karnet._ensemble.average import SEARCH_SIZES
 from karnet._lstsq.lapack import LIMITS
 from karnet._rows.memory import SIZES
 from tests.offline import ASKED, forbid_network
@@ -34,6 +35,17 @@ def solver_sizes(monkeypatch):
     def change(**sizes):
         for name, value in sizes.items():
             monkeypatch.setattr(LIMITS, name, value)
+
+    return change
+
+
+@pytest.fixture
+def search_sizes(monkeypatch):
+    """Return a function that changes sizes of the search: ``search_sizes(rows=60)``."""
+
+    def change(**sizes):
+        for name, value in sizes.items():
+            monkeypatch.setattr(SEARCH_SIZES, name, value)
 
     return change
 

@@ -1,4 +1,4 @@
-"""Elementwise activations f, their inverses phi, and the intervals both live on."""
+"""Elementwise activations f, their inverses phi, and the intervals on which they are defined."""
 
 from __future__ import annotations
 
@@ -19,9 +19,18 @@ Function = Callable[[Array], Array]
 Interval = tuple[float, float]
 
 REALS: Interval = (-np.inf, np.inf)
-TINY = float(np.finfo(np.float64).eps)
-HUGE = 1e300
-# What the name of a single layer's output activation starts with, if its f has no inverse.
+UNIT: Interval = (0.0, 1.0)
+# Machine precision: the distance from a pole of the logit at which it is cut off.
+EPS = float(np.finfo(np.float64).eps)
+# Largest input of the logit, beyond which it is at its limit and its quotients are not finite.
+LARGEST_INPUT = 1e300
+# The slope of the leaky rectifier for negative inputs.
+LEAK = 0.01
+# Largest argument of sinh and exp: the squares of larger results overflow.
+EXP_LIMIT = 300.0
+# Beyond this the normal density is 0, and its exponent would overflow.
+BELL_LIMIT = 40.0
+# The prefix of the name of a single layer's output activation if its f has no inverse.
 LOG_FOR = "log for "
 
 
@@ -32,7 +41,7 @@ class Activation:
     Parameters
     ----------
     name : str
-        What the activation is called in messages and tables.
+        The name of the activation in messages and tables.
     forward : callable
         f, applied elementwise. It must return finite values for every finite input, also outside
         its domain.
@@ -42,11 +51,11 @@ class Activation:
         df/dx, elementwise.
     domain : tuple of float
         The open interval on which f is the function it is named after. Outside, `forward` is an
-        extension; `outside` tells which values are there.
+        extension.
     codomain : tuple of float
         The open interval on which phi is defined. Values outside are moved to its edge.
     margin : float
-        How far inside a finite end of the codomain that edge lies.
+        The distance of that edge from a finite end of the codomain.
     """
 
     name: str
@@ -83,18 +92,18 @@ class Activation:
         return self._finite(self.forward(x), "function")
 
     def __reduce__(self) -> tuple[object, ...]:
-        # Those of the table are pickled and copied by name: lambdas cannot be pickled.
+        # Activations of the table are pickled and copied by name: lambdas cannot be pickled.
         if ACTIVATIONS.get(self.name) == self:
             return resolve_activation, (self.name,)
         state = tuple(getattr(self, field.name) for field in fields(self))
         return Activation, state
 
     def __getstate__(self) -> dict[str, str]:
-        """Return what a model file keeps: the name (pickle and copy use `__reduce__` instead)."""
+        """Return the state in a model file: the name (pickle and copy use `__reduce__`)."""
         if by_name(self.name) != self:
             raise ValueError(
-                f"activation {self.name!r} is a custom one, which a model file cannot hold: it "
-                f"holds those of karnet.activations alone, {', '.join(ACTIVATIONS)}."
+                f"activation {self.name!r} is custom, and a model file cannot hold it: use one of "
+                f"karnet.activations, {', '.join(ACTIVATIONS)}."
             )
         return {"name": self.name}
 
@@ -110,19 +119,19 @@ class Activation:
         return self.inverse is not None
 
     def phi(self, y: Array) -> Array:
-        """Return the inverse of y, values outside the codomain moved to its edge first."""
+        """Return the inverse of y, after values outside the codomain are moved to its edge."""
         if self.inverse is None:
             raise ValueError(f"activation {self.name!r} has no inverse.")
         return self._finite(self.inverse(self.inside(y, self.margin)), "inverse")
 
-    def _finite(self, values: Array, what: str) -> Array:
+    def _finite(self, values: Array, function: str) -> Array:
         if ACTIVATIONS.get(self.name) == self:
             return values
         xp = namespace(values)
         if not bool(xp.all(xp.isfinite(values))):
             raise ValueError(
-                f"the {what} of activation {self.name!r} gives NaN or infinity: it must be finite "
-                "for all numbers, or the Activation must name the interval it is defined on."
+                f"the {function} of activation {self.name!r} gives NaN or infinity: it must be "
+                "finite for all numbers, or the Activation must name its interval of definition."
             )
         return values
 
@@ -139,11 +148,11 @@ class Activation:
         return bool(np.isfinite(self.domain).any())
 
     def outside(self, x: Array) -> NDArray[np.bool_]:
-        """Return which of x are outside the open domain of f."""
+        """Return a mask of the values of x outside the open domain of f."""
         return _outside(x, self.domain)
 
     def outside_codomain(self, y: Array) -> NDArray[np.bool_]:
-        """Return which of y are outside the open codomain, where phi is not defined."""
+        """Return a mask of the values of y outside the open codomain, where phi is not defined."""
         return _outside(y, self.codomain)
 
 
@@ -165,23 +174,23 @@ def _outside(x: Array, interval: Interval) -> NDArray[np.bool_]:
 
 
 def _logit(x: Array) -> Array:
-    # The real part of the complex logarithm of x / (1 - x). The poles at 0 and 1 are cut off where
-    # x is no longer told from them.
+    # The real part of the complex logarithm of x / (1 - x), cut off at machine precision from the
+    # poles at 0 and 1.
     if not is_host(x):
-        return log_odds(x, TINY)
+        return log_odds(x, EPS)
     if not isfinite(np.vdot(x, x)):
-        x = np.clip(x, -HUGE, HUGE)  # there is a limit at infinity
+        x = np.clip(x, -LARGEST_INPUT, LARGEST_INPUT)
     odds = 1.0 - x
     with np.errstate(divide="ignore"):
         np.divide(x, odds, out=odds)
     np.abs(odds, out=odds)
-    np.clip(odds, TINY, 1.0 / TINY, out=odds)
+    np.clip(odds, EPS, 1.0 / EPS, out=odds)
     return np.log(odds, out=odds)
 
 
 def _logit_derivative(x: Array) -> Array:
     with np.errstate(divide="ignore", over="ignore"):
-        return _clip(1.0 / (x * (1.0 - x)), -1.0 / TINY, 1.0 / TINY)
+        return _clip(1.0 / (x * (1.0 - x)), -1.0 / EPS, 1.0 / EPS)
 
 
 def _clip(x: Array, low: float, high: float) -> Array:
@@ -189,7 +198,7 @@ def _clip(x: Array, low: float, high: float) -> Array:
 
 
 def _clipped(x: Array) -> Array:
-    return _clip(x, TINY, 1.0 - TINY)
+    return _clip(x, EPS, 1.0 - EPS)
 
 
 def _where(condition: NDArray[np.bool_], x: Array | float, y: Array | float) -> Array:
@@ -201,7 +210,7 @@ def _where(condition: NDArray[np.bool_], x: Array | float, y: Array | float) -> 
 
 
 def _where_inside(x: Array, derivative: Array) -> Array:
-    return _where((x > TINY) & (x < 1.0 - TINY), derivative, 0.0)
+    return _where((x > EPS) & (x < 1.0 - EPS), derivative, 0.0)
 
 
 def _softplus_inverse(y: Array) -> Array:
@@ -209,28 +218,13 @@ def _softplus_inverse(y: Array) -> Array:
     return y + xp.log(-xp.expm1(-y))
 
 
-LEAK = 0.01
-
-
-def _leaky_relu(x: Array) -> Array:
-    return namespace(x).maximum(x, LEAK * x)
-
-
 def _gelu_cdf(x: Array) -> Array:
     return 0.5 * (1.0 + erf(x / sqrt(2.0)))
 
 
 def _gelu_derivative(x: Array) -> Array:
-    near = _clip(x, -40.0, 40.0)  # the bell is 0 beyond, and its argument would overflow
+    near = _clip(x, -BELL_LIMIT, BELL_LIMIT)
     return _gelu_cdf(x) + near * namespace(x).exp(-0.5 * near**2) / sqrt(2.0 * pi)
-
-
-def _sigmoid_derivative(x: Array) -> Array:
-    return expit(x) * expit(-x)
-
-
-def _tanh(x: Array) -> Array:
-    return namespace(x).tanh(x)
 
 
 def _bell(x: Array) -> Array:
@@ -238,17 +232,12 @@ def _bell(x: Array) -> Array:
     return 1.0 / namespace(x).hypot(namespace(x).ones_like(x), x)
 
 
-def _sin(x: Array) -> Array:
-    return namespace(x).sin(x)
+def _named(name: str) -> Function:
+    """Return the elementwise function that array libraries have under a name."""
+    return lambda x: getattr(namespace(x), name)(x)
 
 
-def _cos(x: Array) -> Array:
-    return namespace(x).cos(x)
-
-
-UNIT: Interval = (0.0, 1.0)
-# Beyond these the squares of sinh and exp overflow.
-SINH_LIMIT = EXP_LIMIT = 300.0
+_tanh, _sin, _cos = map(_named, ("tanh", "sin", "cos"))
 
 ACTIVATIONS: dict[str, Activation] = {
     a.name: a
@@ -261,38 +250,26 @@ ACTIVATIONS: dict[str, Activation] = {
             lambda x: _where_inside(x, _logit_derivative(_clipped(x))),
             domain=UNIT,
         ),
-        Activation("sigmoid", expit, _logit, _sigmoid_derivative, codomain=UNIT),
+        Activation("sigmoid", expit, _logit, lambda x: expit(x) * expit(-x), codomain=UNIT),
         Activation(
-            "tanh",
-            _tanh,
-            lambda y: namespace(y).atanh(y),
-            lambda x: 1.0 - _tanh(x) ** 2,
-            codomain=(-1.0, 1.0),
+            "tanh", _tanh, _named("atanh"), lambda x: 1.0 - _tanh(x) ** 2, codomain=(-1.0, 1.0)
         ),
         Activation(
             "arctan",
-            lambda x: namespace(x).atan(x),
-            lambda y: namespace(y).tan(y),
+            _named("atan"),
+            _named("tan"),
             lambda x: _bell(x) ** 2,
-            codomain=(-np.pi / 2, np.pi / 2),
+            codomain=(-pi / 2, pi / 2),
         ),
         Activation(
-            "asinh",
-            lambda x: namespace(x).asinh(x),
-            lambda y: namespace(y).sinh(y),
-            _bell,
-            codomain=(-SINH_LIMIT, SINH_LIMIT),
+            "asinh", _named("asinh"), _named("sinh"), _bell, codomain=(-EXP_LIMIT, EXP_LIMIT)
         ),
         Activation(
-            "softplus",
-            lambda x: -log_expit(-x),
-            _softplus_inverse,
-            expit,
-            codomain=(0.0, np.inf),
+            "softplus", lambda x: -log_expit(-x), _softplus_inverse, expit, codomain=(0.0, np.inf)
         ),
         Activation(
             "leaky_relu",
-            _leaky_relu,
+            lambda x: namespace(x).maximum(x, LEAK * x),
             lambda y: namespace(y).minimum(y, y / LEAK),
             lambda x: _where(x > 0.0, 1.0, LEAK),
         ),
@@ -319,7 +296,7 @@ def resolve_activation(
     activation : str, Activation or tuple of two callables
         A key of `ACTIVATIONS`, a ready activation, or f and its inverse.
     parameter : str
-        The parameter's name, for the error message.
+        The name of the parameter in the error message.
 
     Returns
     -------
@@ -339,7 +316,7 @@ def resolve_activation(
 
 
 def by_name(name: str) -> Activation | None:
-    """Return the activation of a name: one of the table, or what `through_exp` makes of one."""
+    """Return the activation of a name: one of the table, or one that `through_exp` makes."""
     f = ACTIVATIONS.get(name.removeprefix(LOG_FOR))
     return through_exp(f)[1] if f and name.startswith(LOG_FOR) else f
 
@@ -348,16 +325,19 @@ def through_exp(f: Activation) -> tuple[Function, Activation]:
     """Return the input map and the output activation of a single layer with a non-invertible f.
 
     Theorem 1 of the paper, with phi = exp: the layer solves ``A W = phi(Y)`` for
-    ``A = phi(f(X))`` and answers ``phi^-1(A W)``.
+    ``A = phi(f(X))`` and predicts ``phi^-1(A W)``.
     """
     return ExpOf(f), Activation(LOG_FOR + f.name, _log, _exp, _log_derivative, (0.0, np.inf))
 
 
 @dataclass(frozen=True)
 class ExpOf:
+    """The input map exp(f(x))."""
+
     f: Activation
 
     def __call__(self, x: Array) -> Array:
+        """Return exp(f(x))."""
         return _exp(self.f(x))
 
 
@@ -366,8 +346,8 @@ def _exp(x: Array) -> Array:
 
 
 def _log(x: Array) -> Array:
-    return namespace(x).log(_clip(x, TINY, np.inf))
+    return namespace(x).log(_clip(x, EPS, np.inf))
 
 
 def _log_derivative(x: Array) -> Array:
-    return 1.0 / _clip(x, TINY, np.inf)
+    return 1.0 / _clip(x, EPS, np.inf)

@@ -1,8 +1,8 @@
-r"""Infinitely wide random layers: the product of their outputs, known in closed form.
+r"""Kernels of infinitely wide random layers, in closed form.
 
-For hidden units ``f(x v + w)`` with weights drawn at random, the mean over units of ``f(x) f(z)``
-tends to a kernel K(x, z) as the layer grows wide, and least squares in the dual space needs nothing
-but K. Which kernel depends on the activation and on how weights are drawn:
+For hidden units ``f(x v + w)`` with random weights, the mean over units of ``f(x) f(z)`` tends to a
+kernel K(x, z) as the layer grows wide, and least squares in the dual needs only K. The kernel
+depends on the activation and on the distribution of the weights:
 
 =============  ==================================================================================
 "laplace_l1"   cosines of independent Cauchy weights: ``exp(-sum_j |x_j - z_j| / s)``
@@ -27,31 +27,27 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from math import pi, sqrt
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ._arrays import linalg as algebra
 from ._arrays import namespace as arrays
+from ._util.types import Array
 
 __all__ = ["KERNELS", "Kernel"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel of rows, in two steps: what scales and depths share, and the rest.
+    """A kernel, computed in two steps: one that all scales and depths share, and one for each.
 
     Attributes
     ----------
     name : str
         Its key in `KERNELS`.
     geometry : callable
-        From two sets of rows, m x d and k x d, to an m x k matrix of distances or products.
+        Maps two sets of rows, m x d and k x d, to an m x k matrix of distances or products.
     profile : callable
-        From that matrix, the scale and the depth to the kernel matrix.
+        Maps that matrix, the scale and the depth to the kernel matrix.
     scaled : bool
-        Whether the scale matters; otherwise the depth does.
+        Whether the kernel depends on the scale; otherwise it depends on the depth.
     """
 
     name: str
@@ -60,7 +56,7 @@ class Kernel:
     scaled: bool
 
     def __call__(self, X: Array, Z: Array, scale: float = 1.0, depth: int = 1) -> Array:
-        """Return the kernel matrix of two sets of rows, arrays of one library."""
+        """Return the kernel matrix of two sets of rows, given as arrays of the same library."""
         return self.profile(self.geometry(X, Z), scale, depth)
 
 
@@ -76,7 +72,7 @@ def euclidean(X: Array, Z: Array) -> Array:
 
 def _distances(X: Array, Z: Array, p: int) -> Array:
     if not X.shape[1]:
-        return arrays.full(X, (X.shape[0], Z.shape[0]), 0.0)  # rows of nothing are equal
+        return arrays.full(X, (X.shape[0], Z.shape[0]), 0.0)  # rows without columns are equal
     return algebra.distances(X, Z, p)
 
 
@@ -96,14 +92,14 @@ def _gaussian(D: Array, scale: float, depth: int) -> Array:
 
 
 def angles(X: Array, Z: Array) -> Array:
-    """Return the cosines of the angles between rows [1, x] and [1, z], rows of mean square 1."""
+    """Return the cosines of the angles between rows [1, x] and [1, z]."""
     U, V = (_unit(arrays.joined([arrays.full(M, (M.shape[0], 1), 1.0), M], axis=1)) for M in (X, Z))
     return arrays.namespace(U).clip(U @ V.T, -1.0, 1.0)
 
 
 def _unit(M: Array) -> Array:
     xp = arrays.namespace(M)
-    M = M / xp.max(xp.abs(M), axis=1, keepdims=True)  # at least 1, and squares do not overflow
+    M = M / xp.max(xp.abs(M), axis=1, keepdims=True)  # squares then do not overflow
     return M / xp.linalg.vector_norm(M, axis=1, keepdims=True)
 
 
@@ -122,7 +118,7 @@ def _tangent(C: Array, scale: float, depth: int) -> Array:
 
 
 def _arc_cosine(C: Array) -> tuple[Array, Array]:
-    """Return the mean of ``f(u) f(v)`` and of ``f'(u) f'(v)`` for rectified f, 1 where C is 1."""
+    """Return the means of ``f(u) f(v)`` and ``f'(u) f'(v)`` for the rectifier f and cosines C."""
     xp = arrays.namespace(C)
     slope = 1.0 - xp.acos(C) / pi
     value = xp.sqrt(xp.clip(1.0 - C * C, 0.0, None)) / pi + C * slope

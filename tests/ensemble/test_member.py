@@ -1,4 +1,4 @@
-"""Members: their ridge solutions, what they say of rows left out, and how steep they are."""
+"""Members: their ridge solutions, left-out predictions and input metrics."""
 
 from dataclasses import replace
 
@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 
 from karnet._ensemble.jackknife import jackknife_plus
-from karnet._ensemble.member import LEAST, Member, Shape, Targets, fit_all, solved
+from karnet._ensemble.member import Member, Shape, fit_all, solved
 from karnet._ensemble.search import Search
 from karnet._ensemble.views import VIEWS
-from karnet._network.input_metric import input_metric, root_of
-from karnet._network.nystroem import fit_some
+from karnet._network.infinite_width import LEAST_RIDGE, RidgeTargets
+from karnet._network.input_metric import kernel_metric, metric_root
+from karnet._network.layers import scores
+from karnet._network.nystroem import fit_nystroem
 from karnet.kernels import KERNELS
 
 rng = np.random.default_rng(1)
@@ -22,7 +24,7 @@ WEIGHT = rng.uniform(0.5, 3.0, M)
 RIDGES = np.logspace(-4, 1, 6)
 VIEW = VIEWS["standard"](X, WEIGHT)
 A = VIEW(X)
-TARGETS = Targets(Y, WEIGHT, RIDGES)
+TARGETS = RidgeTargets(Y, WEIGHT, RIDGES)
 SHAPES = [
     Shape("standard", "laplace_l1"),
     Shape("standard", "laplace"),
@@ -31,6 +33,14 @@ SHAPES = [
     Shape("standard", "relu", depth=2),
     Shape("standard", "tangent", depth=3),
 ]
+
+
+def predicted(member, X):
+    return scores(member.network, X)
+
+
+def with_all_rows_as_centres(member, targets, **options):
+    return fit_nystroem(member.kernel_map, VIEW, X, targets, **options)
 
 
 def fitted(shape, targets=TARGETS):
@@ -46,16 +56,16 @@ def test_kernels_are_positive_with_ones_on_the_diagonal(kernel):
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.kernel)
-def test_a_member_answers_what_it_was_solved_for(shape):
+def test_a_member_predicts_what_it_was_solved_for(shape):
     member = fitted(shape)
     again = solved(replace(shape), VIEW, A, TARGETS, member.alpha_)
-    np.testing.assert_allclose(again(X), member(X), atol=1e-6)
-    np.testing.assert_allclose(member.path.fitted(member.alpha_), member(X), atol=1e-7)
+    np.testing.assert_allclose(predicted(again, X), predicted(member, X), atol=1e-6)
+    np.testing.assert_allclose(member.path.fitted(member.alpha_), predicted(member, X), atol=1e-7)
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.kernel)
-def test_left_out_is_what_a_refit_answers(shape):
-    ones = Targets(Y, np.ones(M), RIDGES)
+def test_left_out_predictions_are_those_of_a_refit(shape):
+    ones = RidgeTargets(Y, np.ones(M), RIDGES)
     member = fitted(shape, ones)
     absolute = replace(shape, scale=1.0)
     for i in (0, 7, 39):
@@ -74,27 +84,24 @@ def test_left_out_is_what_a_refit_answers(shape):
 
 
 @pytest.mark.parametrize("shape", SHAPES[:4], ids=lambda shape: shape.kernel)
-def test_with_all_rows_as_centres_finite_width_is_infinite_width(shape, monkeypatch):
+def test_with_all_rows_as_centres_finite_width_is_infinite_width(shape):
     member = fitted(shape)
-    alpha = member.alpha_
-    monkeypatch.setattr("karnet._network.nystroem.COARSE", np.array([alpha]))
-    monkeypatch.setattr("karnet._network.nystroem.FINE", 1.0)
-    found = fit_some(replace(member, path=None, width=M), X, TARGETS)
-    assert found.alpha_ == alpha
-    np.testing.assert_allclose(found(X), member(X), atol=1e-4)
-    np.testing.assert_allclose(found.left_out, member.left_out, atol=1e-3)
-    assert found.hidden_layer_sizes == (M,)
+    fit = with_all_rows_as_centres(member, TARGETS, ridges=np.array([member.alpha_]))
+    assert fit.alpha == member.alpha_
+    np.testing.assert_allclose(scores(fit.network, X), predicted(member, X), atol=1e-4)
+    np.testing.assert_allclose(fit.left_out, member.left_out, atol=1e-3)
+    assert Member(shape, *fit, width=M).hidden_layer_sizes == (M,)
     assert member.hidden_layer_sizes == (np.inf,)
 
 
 @pytest.mark.parametrize("finite", [False, True])
-def test_folds_are_answered_by_members_learned_without_them(finite):
+def test_folds_are_predicted_by_members_fitted_without_them(finite):
     splits = [np.arange(0, 20), np.arange(20, 35)]
     targets = replace(TARGETS, splits=splits)
     shape = SHAPES[0]
     member = fitted(shape, targets)
     if finite:
-        member = fit_some(replace(member, path=None, width=M), X, targets)
+        member = Member(shape, *with_all_rows_as_centres(member, targets))
     assert np.isnan(member.left_out[35:]).all()
     for split in splits:
         kept = np.setdiff1d(np.arange(M), split)
@@ -110,23 +117,24 @@ def test_folds_are_answered_by_members_learned_without_them(finite):
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.kernel)
-def test_the_metric_is_that_of_differences_of_answers(shape):
+def test_the_metric_is_that_of_differences_of_predictions(shape):
     member = fitted(shape)
     points = VIEW(rng.standard_normal((25, D)))
     step = 1e-5
 
-    def answers(points):
+    def predictions(points):
         hidden = member.kernel(points, member.X_fit_, member.scale, shape.depth)
         return hidden @ member.dual_coef_
 
     slopes = np.array(
         [
-            (answers(points + step * e) - answers(points - step * e)) / (2.0 * step)
+            (predictions(points + step * e) - predictions(points - step * e)) / (2.0 * step)
             for e in np.eye(D)
         ]
     )
     expected = np.einsum("aic,bic->ab", slopes, slopes) / len(points)
-    found = input_metric(member, points, np.ones(25))
+    found = kernel_metric(member.network, points, np.ones(25))
+    expected *= D / np.trace(expected)
     if found.ndim == 1:
         expected = np.diag(expected)
     np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-6 * np.abs(expected).max())
@@ -135,11 +143,14 @@ def test_the_metric_is_that_of_differences_of_answers(shape):
 def test_the_root_of_a_metric_squares_to_it():
     B = rng.standard_normal((4, 4))
     metric = B @ B.T
-    root = root_of(metric)
-    np.testing.assert_allclose(root @ root, metric / np.trace(metric) * 4.0, rtol=1e-8)
-    np.testing.assert_allclose(root_of(np.zeros((3, 3))), np.eye(3))
-    np.testing.assert_allclose(root_of(np.zeros(3)), np.ones(3))
-    assert root_of(np.array([1.0, 0.0])).min() > 0.0
+    root = metric_root(metric)
+    np.testing.assert_allclose(root @ root, metric, rtol=1e-8)
+    np.testing.assert_allclose(metric_root(np.zeros((3, 3))), np.eye(3))
+    np.testing.assert_allclose(metric_root(np.zeros(3)), np.ones(3))
+    for singular in (np.array([1.0, 0.0]), np.diag([1.0, 0.0])):
+        floored = metric_root(singular, 1e-3)
+        values = floored if floored.ndim == 1 else np.linalg.eigvalsh(floored)
+        np.testing.assert_allclose(values.min() / values.max(), 1e-3)
 
 
 def test_stretching_finds_the_inputs_that_matter():
@@ -147,7 +158,7 @@ def test_stretching_finds_the_inputs_that_matter():
     Z = local.standard_normal((150, 10))
     target = np.sin(2.0 * Z[:, :1]) * np.sign(Z[:, 1:2])
     folds = [np.arange(k, 150, 5) for k in range(5)]
-    search = Search(Z, Targets(target, np.ones(150), RIDGES), folds)
+    search = Search(Z, RidgeTargets(target, np.ones(150), RIDGES), folds)
     plain = search.plain("standard", "gaussian")
     best = min(search.shaped(plain), key=lambda member: member.error)
     assert best.error < 0.8 * plain.error
@@ -155,14 +166,14 @@ def test_stretching_finds_the_inputs_that_matter():
     assert squares[:2].sum() > 0.7 * squares.sum()
 
 
-def test_what_shaped_members_say_of_a_fold_does_not_know_its_labels():
+def test_predictions_of_stretched_members_for_a_fold_do_not_depend_on_its_labels():
     local = np.random.default_rng(6)
     Z = local.standard_normal((60, 4))
     target = local.standard_normal((60, 1))
     folds = [np.arange(k, 60, 5) for k in range(5)]
 
     def left_out(target):
-        targets = Targets(target, np.ones(60), np.array([0.1]))
+        targets = RidgeTargets(target, np.ones(60), np.array([0.1]))
         search = Search(Z, targets, folds)
         return search.shaped(search.plain("standard", "laplace_l1"))[-1].left_out[folds[0]]
 
@@ -171,12 +182,12 @@ def test_what_shaped_members_say_of_a_fold_does_not_know_its_labels():
     np.testing.assert_allclose(left_out(changed), left_out(target), rtol=0.5, atol=0.05)
 
 
-def test_jackknife_plus_is_what_refits_say():
-    ones = Targets(Y, np.ones(M), np.array([0.1]))
+def test_jackknife_plus_is_that_of_refits():
+    ones = RidgeTargets(Y, np.ones(M), np.array([0.1]))
     member = fitted(SHAPES[0], ones)
     new = rng.standard_normal((4, D))
     errors = Y - member.left_out
-    ends = jackknife_plus([member], member(new), new, errors, None, 0.8)
+    ends = jackknife_plus([member], predicted(member, new), new, errors, None, 0.8)
     without = []
     for i in range(M):
         kept = np.delete(np.arange(M), i)
@@ -195,12 +206,12 @@ def test_jackknife_plus_is_what_refits_say():
 def test_ridges_stay_above_what_rounding_leaves():
     member = fitted(Shape("standard", "gaussian", 8.0), replace(TARGETS, ridges=np.array([1e-30])))
     assert isinstance(member, Member)
-    assert member.alpha_ >= LEAST * member.path.eigenvalues.max()
+    assert member.alpha_ >= LEAST_RIDGE * member.path.eigenvalues.max()
 
 
 def test_equal_rows_without_a_ridge_to_speak_of_are_solved_all_the_same():
     twice = np.repeat(A, 2, axis=0)
-    targets = Targets(np.repeat(Y, 2, axis=0), np.full(2 * M, 1e3), RIDGES)
+    targets = RidgeTargets(np.repeat(Y, 2, axis=0), np.full(2 * M, 1e3), RIDGES)
     member = solved(Shape("standard", "gaussian", 4.0), VIEW, twice, targets, 1e-300)
     assert np.isfinite(member.dual_coef_).all()
-    np.testing.assert_allclose(member(X), Y, atol=0.5)
+    np.testing.assert_allclose(predicted(member, X), Y, atol=0.5)

@@ -15,9 +15,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, RobustScaler, StandardScaler
 
 from karnet import KARClassifier, KARClassifierCV, KARRegressor, KARRegressorCV
-from karnet._ensemble.average import _of_centres
-from karnet._ensemble.member import Shape, Targets, fit_all
+from karnet._ensemble.average import with_centres
+from karnet._ensemble.member import Shape, fit_all
 from karnet._ensemble.views import VIEWS, Stretched
+from karnet._network.infinite_width import RidgeTargets
 from karnet.activations import ACTIVATIONS, Activation
 from karnet.export import to_onnx
 from karnet.export._functions import FUNCTIONS
@@ -134,7 +135,7 @@ def test_estimators_that_select_hyper_parameters(task, width):
 @pytest.mark.parametrize("view", VIEWS)
 def test_ensemble_members_of_all_kinds(kernel, view):
     rows = np.column_stack([X, RNG.integers(0, 4, len(X)), np.ones(len(X)), X[:, 0].round(1)])
-    targets = Targets(TARGETS["two outputs"], np.ones(len(X)), np.logspace(-3, 0, 3))
+    targets = RidgeTargets(TARGETS["two outputs"], np.ones(len(X)), np.logspace(-3, 0, 3))
     seen = VIEWS[view](rows, targets.weight)
 
     def member(shown):
@@ -148,7 +149,7 @@ def test_ensemble_members_of_all_kinds(kernel, view):
     estimator.estimators_ = [
         plain,
         member(Stretched(seen, np.eye(p) + 0.1)),
-        _of_centres(
+        with_centres(
             member(Stretched(seen, np.linspace(0.5, 1.0, p))), rows[:8], rows, targets, None
         ),
     ]

@@ -34,9 +34,10 @@ from sklearn.preprocessing import (
 
 import karnet
 from karnet import KARClassifier, KARClassifierCV, KARRegressor, KARRegressorCV, load, save
-from karnet._ensemble.average import _of_centres
-from karnet._ensemble.member import Shape, Targets, fit_all
+from karnet._ensemble.average import with_centres
+from karnet._ensemble.member import Shape, fit_all
 from karnet._ensemble.views import VIEWS, Stretched
+from karnet._network.infinite_width import RidgeTargets
 from karnet.activations import ACTIVATIONS, Activation
 from karnet.files.types import (
     ALLOWED,
@@ -123,7 +124,7 @@ def test_estimators_that_select_hyper_parameters_come_back(task, width, tmp_path
 @pytest.mark.parametrize("view", VIEWS)
 def test_members_of_all_kinds_come_back(kernel, view, tmp_path):
     rows = np.column_stack([X, RNG.integers(0, 4, len(X))])
-    targets = Targets(TARGETS["two outputs"], np.ones(len(X)), np.logspace(-3, 0, 3))
+    targets = RidgeTargets(TARGETS["two outputs"], np.ones(len(X)), np.logspace(-3, 0, 3))
     seen = VIEWS[view](rows, targets.weight)
 
     def member(shown):
@@ -138,7 +139,7 @@ def test_members_of_all_kinds_come_back(kernel, view, tmp_path):
         plain,
         member(Stretched(seen, np.linspace(0.5, 1.0, p))),
         member(Stretched(seen, np.eye(p) + 0.1)),
-        _of_centres(plain, rows[:8], rows, targets, None),
+        with_centres(plain, rows[:8], rows, targets, None),
     ]
     estimator = KARRegressorCV(random_state=0, n_estimators=1).fit(rows, TARGETS["two outputs"])
     estimator.estimators_ = [each.trimmed(path=True) for each in members]

@@ -12,11 +12,11 @@ from sklearn.datasets import make_moons
 from sklearn.model_selection import cross_val_score
 
 from karnet import KARClassifier, KARRegressor, lstsq
-from karnet._network.infinite_width import InfiniteLayers, ProductsWith, learn_in_dual
+from karnet._network.infinite_width import KernelMap
 from karnet._network.layers import outputs
 from karnet._rows.memory import Rows
 from karnet.activations import ACTIVATIONS
-from karnet.learner import Plan
+from karnet.learner import Plan, learn_in_dual
 from tests.paper.iris import IRIS_X, IRIS_Y
 from tests.reference import with_ones
 
@@ -50,7 +50,7 @@ def test_wide_rectified_layers_tend_to_the_kernel(depth):
     for _ in range(depth):
         W = rng.standard_normal((A.shape[1], h)) * np.sqrt(2.0 / h)
         A = np.maximum(A @ W, 0.0)
-    np.testing.assert_allclose(A @ A.T, InfiniteLayers("relu", depth)(X, X), atol=0.1)
+    np.testing.assert_allclose(A @ A.T, KernelMap("relu", depth=depth).at(X)(X), atol=0.1)
 
 
 @pytest.mark.parametrize("f", ["cos", "sin"])
@@ -59,7 +59,7 @@ def test_wide_cosine_layers_tend_to_the_gaussian_kernel(f):
     X, h = table(12)[0], 40_000
     V, phase = rng.standard_normal((3, h)), rng.uniform(-np.pi, np.pi, h)
     found = products(ACTIVATIONS[f](X @ V + phase))
-    np.testing.assert_allclose(found, InfiniteLayers("gaussian", 1)(X, X), atol=0.03)
+    np.testing.assert_allclose(found, KernelMap("gaussian").at(X)(X), atol=0.03)
 
 
 @pytest.mark.parametrize("f", ["cos", "sin"])
@@ -68,7 +68,7 @@ def test_wide_cosine_layers_of_cauchy_weights_tend_to_the_laplace_kernel(f):
     options = {**LAPLACE, "activation": f, "hidden_layer_sizes": (40_000,), "alpha": 1.0}
     net = KARRegressor(**options, random_state=0).fit(X, y)
     found = products(ACTIVATIONS[f](X @ net.coefs_[0] + net.intercepts_[0]))
-    np.testing.assert_allclose(found, InfiniteLayers("laplace_l1", 1)(X, X), atol=0.03)
+    np.testing.assert_allclose(found, KernelMap("laplace_l1").at(X)(X), atol=0.03)
 
 
 @pytest.mark.parametrize("direct_links", [False, True])
@@ -95,28 +95,25 @@ def test_the_dual_solution_is_that_on_the_features(bias, alpha, weighted):
     X, Y = rng.standard_normal((25, 4)), rng.standard_normal((25, 2))
     weight = rng.integers(1, 4, 25) if weighted else np.ones(25, dtype=int)
 
-    def features(Z):
-        return np.hstack([Z, Z**2])
-
+    new = rng.standard_normal((7, 4))
+    # Features whose products are the kernel of all rows, new ones included.
+    kernel, rows = KernelMap("laplace", scale=2.0), np.vstack([X, new])
+    eigenvalues, Q = np.linalg.eigh(kernel.at(rows)(rows))
+    features = Q * np.sqrt(eigenvalues)
     identity = ACTIVATIONS["identity"]
     plan = Plan(
-        (identity, identity),
-        hidden="random",
-        alpha=alpha,
-        fit_intercept=bias,
-        kernel=lambda X, Z: features(X) @ features(Z).T,
+        (identity, identity), hidden="random", alpha=alpha, fit_intercept=bias, kernel=kernel
     )
     network, reports = learn_in_dual(Rows(X, Y, 1.0 * weight), plan)
     solution = lstsq(
-        features(np.repeat(X, weight, axis=0)),
+        np.repeat(features[:25], weight, axis=0),
         np.repeat(Y, weight, axis=0),
         bias=bias,
         alpha=alpha,
     )
-    new = rng.standard_normal((7, 4))
-    A = with_ones(features(new)) if bias else features(new)
+    A = with_ones(features[25:]) if bias else features[25:]
     np.testing.assert_allclose(outputs(network, new), A @ solution.coef, atol=1e-8)
-    assert [report.rank for report in reports] == [None, solution.rank]
+    assert [report.rank for report in reports] == [None, 25]
     assert [report.solver for report in reports] == ["random", "eigh"]
 
 
@@ -181,7 +178,7 @@ def test_every_output_activation_works_as_for_finite_widths(name):
 
 def test_fitted_attributes_are_all_that_predict_needs():
     net = KARClassifier(**WIDE, alpha=0.1).fit(IRIS_X, IRIS_Y)
-    K = InfiniteLayers("relu", 1)(IRIS_X, net.X_fit_)
+    K = KernelMap("relu").at(net.X_fit_)(IRIS_X)
     np.testing.assert_allclose(
         net.decision_function(IRIS_X), net.intercept_ + K @ net.dual_coef_, atol=1e-12
     )
@@ -211,7 +208,7 @@ def test_sparse_float32_pickle_clone_and_several_outputs():
     assert expected.shape == Y.shape
     kept = pickle.loads(pickle.dumps(net))
     np.testing.assert_array_equal(kept.predict(IRIS_X), expected)
-    assert isinstance(kept._input_map, ProductsWith)
+    assert isinstance(kept._input_map, KernelMap)
     X = sparse.csr_array(IRIS_X)
     np.testing.assert_array_equal(clone(net).fit(X, Y).predict(X), expected)
     assert isinstance(clone(net).fit(X, Y).X_fit_, np.ndarray)
@@ -230,10 +227,10 @@ def test_a_fit_is_not_touched_by_later_changes_of_its_table():
 
 
 def test_width_may_be_asked_for():
-    assert KARClassifier(**WIDE)._infinite
-    assert KARClassifier(INF)._infinite
-    assert not KARClassifier((5,))._infinite
-    assert not KARClassifier(())._infinite
+    assert not hasattr(KARClassifier(**WIDE), "partial_fit")
+    assert not hasattr(KARClassifier(INF), "partial_fit")
+    assert hasattr(KARClassifier((5,)), "partial_fit")
+    assert hasattr(KARClassifier(()), "partial_fit")
     scalar = KARRegressor(INF, hidden="random", activation="relu").fit(IRIS_X, IRIS_Y)
     np.testing.assert_allclose(scalar.predict(IRIS_X[:3]), IRIS_Y[:3], atol=1e-6)
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from karnet import learner
-from karnet._network.layers import Layer, pull_back, scores
+from karnet import KARRegressor, KARRegressorCV, lstsq
+from karnet._network.infinite_width import KernelMap
+from karnet._network.layer_problem import LayerProblem, LayerTargets
+from karnet._network.layers import Layer, Network, outputs, pull_back, scores
 from karnet._rows.memory import Rows
 from karnet.activations import ACTIVATIONS
 from karnet.learner import Plan, indicator, learn
@@ -70,25 +72,13 @@ def test_few_distinct_rows_give_the_same_weights_as_the_long_way(name, sizes, al
     np.testing.assert_allclose(*residuals, rtol=1e-6 if resolved else 1e-3, atol=1e-9)
 
 
-def test_few_distinct_rows_need_q_right_hand_sides(monkeypatch):
+def test_few_distinct_rows_need_q_right_hand_sides():
     rng, X, codes = classes(2)
-    seen = []
-    real = learner.solve
-
-    def spy(reduce, *sizes, **options):
-        def spied(statistic):
-            def on_block(a, b, w):
-                seen.append(b.shape[1])
-                return statistic(a, b, w)
-
-            return reduce(on_block)
-
-        return real(spied, *sizes, **options)
-
-    monkeypatch.setattr("karnet.learner.solve", spy)
-    plan = Plan((LOGIT, LOGIT))
-    learn(Rows(X, codes), plan, drawn_layers(rng, [50, 3], [LOGIT]), np.eye(3))
-    assert set(seen) == {3}
+    upper = drawn_layers(rng, [50, 3], [LOGIT])
+    problem = LayerProblem(LOGIT, upper, LayerTargets.of(LOGIT, pull_back(np.eye(3), upper)))
+    E = problem.right_hand_side(codes)
+    assert E.shape == (len(X), 3)
+    assert problem.layer(lstsq(X, E, bias=True).coef).V.shape == (4, 50)
 
 
 def test_learned_weights_of_low_rank_are_cut_off_in_the_pull_back():
@@ -201,3 +191,37 @@ def test_a_wide_layer_is_pulled_back_through_its_pseudoinverse(shape, rank):
     Y = rng.standard_normal((5, shape[1]))
     expected = (Y - layer.w) @ np.linalg.pinv(V, rcond=1e-8)
     np.testing.assert_allclose(layer.back(Y), expected, atol=1e-10)
+
+
+# Prediction
+
+
+@pytest.mark.parametrize("device", [None, "cpu"])
+def test_a_view_is_applied_before_everything_else(device, block_sizes):
+    if device is not None:
+        pytest.importorskip("torch")
+    rng = np.random.default_rng(0)
+    X, f = rng.standard_normal((500, 4)), ACTIVATIONS["tanh"]
+    layers = tuple(drawn_layers(rng, [3, 6, 2], [f, f]))
+    kernel = KernelMap("gaussian", Z=rng.standard_normal((3, 2)))
+    network = Network(layers, input_map=kernel, view=lambda X: np.abs(X[:, :2]))
+    expected = scores(Network(layers, input_map=kernel), np.abs(X[:, :2]))
+    np.testing.assert_allclose(scores(network, X, device), expected, atol=1e-12)
+    np.testing.assert_allclose(outputs(network, X, device), np.tanh(expected), atol=1e-12)
+    block_sizes(block=300, chunk=200, copied=300, shortest=16)
+    np.testing.assert_allclose(scores(network, X, device), expected, atol=1e-12)
+    np.testing.assert_allclose(layers[-1].linear(network.features(X)), expected, atol=1e-12)
+
+
+def test_an_estimator_predicts_the_mean_of_its_networks():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (40, 3))
+    Y = np.column_stack([np.sin(X[:, 0]), X[:, 1] * X[:, 2]])
+    plain = KARRegressor((10,), hidden="random", activation="tanh", random_state=0)
+    wide = KARRegressor((np.inf,), hidden="random", activation="cos", alpha=0.1)
+    for net in (plain.fit(X, Y), wide.fit(X, Y)):
+        (network,) = net._networks()
+        np.testing.assert_array_equal(outputs(network, X), net.predict(X))
+    net = KARRegressorCV(random_state=0).fit(X, Y)
+    mean = np.mean([scores(each, X) for each in net._networks()], axis=0)
+    np.testing.assert_allclose(mean * Y.std(axis=0) + Y.mean(axis=0), net.predict(X))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import tracemalloc
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -15,11 +16,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from karnet import KARClassifier, KARRegressor
+from karnet._network.infinite_width import KernelMap, kernel_network
+from karnet._network.input_metric import input_metric, sensitivities
 from karnet._network.layers import Layer, Network, scores
-from karnet._network.metric_rounds import learn_by_metric, metric_of, sensitivities
 from karnet._rows.memory import Rows
 from karnet.activations import ACTIVATIONS, Activation
-from karnet.learner import Plan
+from karnet.kernels import KERNELS
+from karnet.learner import Plan, Round, learn_by_metric, metric_rounds
 from tests.paper.iris import IRIS_X, IRIS_Y, assert_same_network
 
 METRIC = {"hidden": "metric", "activation": "tanh", "output_activation": "identity"}
@@ -59,7 +62,20 @@ def test_sensitivities_are_the_slopes_of_the_scores(name, widths, direct_links):
         np.testing.assert_allclose(found[:, j], slope, atol=1e-6)
     M = np.einsum("ijo,iko->jk", found, found)
     expected = M * widths[0] / np.trace(M)
-    np.testing.assert_allclose(metric_of(Rows(X, np.zeros(7)), net), expected)
+    np.testing.assert_allclose(input_metric(net, Rows(X, np.zeros(7))), expected)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("direct_links", [False, True])
+def test_sensitivities_of_kernel_networks_are_the_slopes_of_the_scores(kernel, direct_links):
+    rng = np.random.default_rng(0)
+    kernel_map = KernelMap(kernel, 1.5, 2, direct_links, Z=rng.standard_normal((9, 3)))
+    net = kernel_network(rng.standard_normal((9, 2)), np.zeros(2), kernel_map, None)
+    X, step = rng.standard_normal((7, 3)), 1e-6
+    found = np.stack(list(sensitivities(net, X)), axis=2)
+    for j, unit in enumerate(step * np.eye(3)):
+        slope = (scores(net, X + unit) - scores(net, X - unit)) / (2.0 * step)
+        np.testing.assert_allclose(found[:, j], slope, atol=1e-5)
 
 
 def test_the_metric_finds_the_features_that_matter():
@@ -122,27 +138,28 @@ def test_weights_are_the_root_of_the_metric_times_those_drawn():
     assert_same_network(net, given)
 
 
-def learned(errors, monkeypatch, n_rounds):
-    """Return the round kept of those whose errors are given."""
-    given = iter(errors)
-    monkeypatch.setattr("karnet._network.metric_rounds._loo_error", lambda *_: next(given))
+@pytest.mark.parametrize(
+    ("first", "second", "kept"), [(3.0, 2.0, 2.0), (1.0, 2.0, 1.0), (1.0, 1.0 - 1e-12, 1.0)]
+)
+def test_a_round_is_kept_if_its_leave_one_out_error_is_clearly_smaller(first, second, kept):
+    rounds = [Round(Network(()), [], np.eye(3), error) for error in (first, second)]
+    assert rounds[0].better_of(rounds[1]).error == kept
+
+
+@pytest.mark.parametrize("n_rounds", [1, 3])
+@pytest.mark.parametrize("alpha", [0.1, 1e3])
+def test_the_round_of_least_leave_one_out_error_is_kept(n_rounds, alpha):
     rng = np.random.default_rng(0)
     X, f = rng.standard_normal((40, 3)), ACTIVATIONS["tanh"]
-    plan = Plan((f, ACTIVATIONS["identity"]), hidden="metric", alpha=0.1, n_rounds=n_rounds)
+    rows = Rows(X, X[:, :1] * X[:, 1:2])
+    plan = Plan((f, ACTIVATIONS["identity"]), hidden="metric", alpha=alpha, n_rounds=n_rounds)
     drawn = [Layer(rng.standard_normal((3, 8)), rng.standard_normal(8), f)]
-    found = learn_by_metric(Rows(X, X[:, :1] * X[:, 1:2]), plan, drawn, None)
-    assert next(given, None) is None
-    return found
-
-
-@pytest.mark.parametrize(
-    ("errors", "kept"),
-    [([3.0, 2.0, 1.0], 1.0), ([3.0, 1.0, 2.0], 1.0), ([1.0, 2.0], 1.0), ([1.0, 1.0 - 1e-12], 1.0)],
-)
-def test_the_round_of_least_leave_one_out_error_is_kept(errors, kept, monkeypatch):
-    best = learned(errors, monkeypatch, len(errors) - 1)
-    assert best.error == kept
-    first = errors[0] == kept
+    rounds = list(metric_rounds(rows, replace(plan, hidden="random"), drawn, None))
+    assert len(rounds) == n_rounds + 1
+    best = learn_by_metric(rows, plan, drawn, None)
+    errors = [each.error for each in rounds]
+    assert best.error == min(errors)
+    first = errors[0] == best.error
     assert (best.reports[0].solver == "random") == first
     assert np.array_equal(best.metric, np.eye(3)) == first
 

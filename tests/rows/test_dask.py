@@ -26,6 +26,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from karnet import KARClassifier, KARClassifierCV, KARRegressor, KARRegressorCV
 from karnet._arrays.threads import ONE_THREAD
+from karnet._estimator.targets import SCAN
 from karnet._lstsq.statistics import Sum
 from karnet._rows.dask import Cutter, DaskPasses, merged_runs, total
 from karnet._rows.memory import in_order, merged
@@ -71,7 +72,7 @@ def many_passes(monkeypatch, solver_sizes, block_sizes):
     """So small blocks that rows are not gathered after the first pass, nor all in the sample."""
     block_sizes(block=2**13, sample=700 * D)
     solver_sizes(product=1e6, loo_in_memory=2**13)
-    monkeypatch.setattr("karnet._estimator.first_pass.HEIGHT", 2**9)
+    monkeypatch.setattr(SCAN, "rows", 2**9)
 
 
 def cut(array, heights=HEIGHTS, width=-1):
@@ -307,11 +308,11 @@ def test_exact_updates_take_a_block_at_a_time(table):
     X, y, _ = table
     rows, targets = cut(X), cut(y)
     net = KARRegressor((20,), hidden="random", random_state=0)
-    with pytest.raises(ValueError, match="one computed block of it after the other"):
+    with pytest.raises(ValueError, match="compute one block after the other"):
         net.partial_fit(rows, targets)
     for k in (0, 4, 6):
         net.partial_fit(rows.blocks[k].compute(), targets.blocks[k].compute())
-    with pytest.raises(ValueError, match="one computed block of it after the other"):
+    with pytest.raises(ValueError, match="compute one block after the other"):
         net.forget(rows, targets)
 
 

@@ -30,8 +30,7 @@ def is_host(x: Any) -> bool:
 
 def is_foreign(x: Any) -> bool:
     """Return whether x is an array of another library that follows the array standard."""
-    standard = library(x) in WRAPPED or hasattr(x, "__array_namespace__")
-    return standard and not is_host(x)
+    return not is_host(x) and (library(x) in WRAPPED or hasattr(x, "__array_namespace__"))
 
 
 def namespace(x: Any) -> Any:

@@ -1,182 +1,182 @@
-"""An average of members, chosen and learned for one table: what the CV estimators share."""
+"""An average of members selected for one table, and the time it may take."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 from time import perf_counter
 
 import numpy as np
-from numpy.typing import NDArray
 
-from .._network.input_metric import squared_slopes
-from .._network.nystroem import fit_some
-from .budget import Budget
-from .member import Member, Targets
-from .search import Search, learned_again
+from .._network.infinite_width import RidgeTargets
+from .._network.input_metric import kernel_metric
+from .._network.nystroem import fit_nystroem
+from .._util.types import Array, Indices, Mask
+from .member import Member
+from .search import Search, refitted
 from .views import Stretched
 
-__all__ = ["Average", "Limits", "learn_average"]
 
-Array = NDArray[np.float64]
-Indices = NDArray[np.intp]
+@dataclass
+class SearchSizes:
+    """The sizes of a search; tests change them."""
 
-# Members whose error is at most this much above the least are averaged.
-MARGIN = 0.15
-# Most rows that the search for members sees, and how many folds judge those that labels shaped.
-SEARCHED, N_FOLDS = 500, 5
-# Most members of a table with more rows than that.
-FEW = 2
-# Most rows that shape the hidden layers of longer tables, over those that the search sees; all
-# others judge.
-SHAPING = 4
-# Rows over which importances are taken.
-SAMPLED = 300
+    # Largest number of rows that the search for members uses.
+    rows: int = 500
+    # The number of folds that judge members with a hidden layer that labels shaped.
+    n_folds: int = 5
+    # Members whose error exceeds the least by at most this share are averaged.
+    margin: float = 0.15
+    # Largest number of members for a table with more rows than the search uses.
+    n_members_of_long_tables: int = 2
+    # Rows that shape hidden layers of long tables, as a multiple of `rows`; all others judge.
+    shaping: int = 4
+    # About the number of rows over which importances are averaged.
+    importance_rows: int = 300
 
 
-@dataclass(frozen=True)
-class Limits:
-    """How much may be spent.
-
-    Attributes
-    ----------
-    n_members : int
-        Most members in the average.
-    width : int
-        Rows up to which hidden layers are infinitely wide, and units of those of longer tables.
-    seconds : float
-        How long learning may take.
-    """
-
-    n_members: int
-    width: int
-    seconds: float = np.inf
+SEARCH_SIZES = SearchSizes()
 
 
 @dataclass(frozen=True)
 class Average:
-    """Members, what all of them say together, and what was tried.
+    """Members, their mean left-out predictions, and all candidates of the search.
 
     Attributes
     ----------
     members : list of Member
-        Those that are averaged.
+        The members that are averaged.
     tried : list of Member
-        All that the search found, the best first.
+        All members of the search, the best first.
     left_out : ndarray of shape (m, q)
-        For every row the mean answer of members learned without it.
+        For every row the mean prediction of members fitted without it.
     honest : ndarray of bool of shape (m,)
-        The rows whose labels had no part in the search, or all if it is judged without them.
+        The rows that judge the average: all rows, or those whose labels had no part in the search.
     """
 
     members: list[Member]
     tried: list[Member]
     left_out: Array
-    honest: NDArray[np.bool_]
+    honest: Mask
 
     def importances(self, X: Array, weight: Array) -> Array:
         """Return the mean over members of the diagonal of the input metric, summing to one."""
-        step, d = max(len(X) // SAMPLED, 1), X.shape[1]
+        step, d = max(len(X) // SEARCH_SIZES.importance_rows, 1), X.shape[1]
         total = np.zeros(d)
         for member in self.members:
-            squares = squared_slopes(member, X[::step], weight[::step])
+            squares = _squared_slopes(member, X[::step], weight[::step])
             of_feature = np.bincount(member.view.features, squares, minlength=d)
             total += of_feature / (of_feature.sum() or 1.0)
         return np.asarray(total / total.sum()) if total.any() else np.full(d, 1.0 / d)
 
 
-def learn_average(
+def _squared_slopes(member: Member, X: Array, weight: Array) -> Array:
+    """Return the diagonal of the metric in units of the view before it was stretched."""
+    M = kernel_metric(member.network, member.view(X), weight)
+    root = member.view.root if isinstance(member.view, Stretched) else np.ones(1)
+    if root.ndim == 1:
+        return (M if M.ndim == 1 else M.diagonal()) * root**2
+    return np.asarray(np.einsum("ij,jk,ik->i", root, M, root))
+
+
+def fit_average(
     X: Array,
-    targets: Targets,
+    targets: RidgeTargets,
     strata: Indices,
-    limits: Limits,
     rng: np.random.RandomState,
+    *,
+    n_members: int,
+    width: int,
+    seconds: float = np.inf,
     device: str | None = None,
 ) -> Average:
-    """Search for members and learn the best of them from all rows.
+    """Search for members, and fit the best of them to all rows.
 
     Parameters
     ----------
     X : ndarray of shape (m, d)
         The rows.
-    targets : Targets
-        What is to be answered for them, and how members are judged.
+    targets : RidgeTargets
+        Their targets, and the rule that judges members.
     strata : ndarray of int of shape (m,)
-        Kinds of rows of which samples and folds have equal shares.
-    limits : Limits
-        How much may be spent.
+        Groups of rows with equal shares in samples and folds.
     rng : RandomState
-        What samples and folds are drawn with.
+        Draws samples and folds.
+    n_members : int
+        Largest number of members in the average.
+    width : int
+        Largest number of rows for infinitely wide layers; the number of units for longer tables.
+    seconds : float
+        Time limit of the fit.
     device : str, optional
-        Where layers of finite width are learned.
-
-    Returns
-    -------
-    Average
+        The device on which layers of finite width are fitted.
     """
-    budget = Budget(limits.seconds, perf_counter())
-    most = budget.rows_to_search(min(SEARCHED, limits.width))
-    shaping = _sample(strata, max(most, min(len(X) // 3, SHAPING * most)), rng)
-    rows = shaping[_sample(strata[shaping], most, rng)]
+    budget = Budget(seconds, perf_counter())
+    n_rows = budget.rows_to_search(min(SEARCH_SIZES.rows, width))
+    shaping = _sample(strata, max(n_rows, min(len(X) // 3, SEARCH_SIZES.shaping * n_rows)), rng)
+    rows = shaping[_sample(strata[shaping], n_rows, rng)]
     whole = len(rows) == len(X)
     seen = targets if whole else targets.of(rows)
-    folds = seen.splits or _folds(strata[rows], N_FOLDS, rng)
-    tried = _found(Search(X[rows], seen, folds).members(), budget, whole)
-    good = [member for member in tried if member.error <= (1.0 + MARGIN) * tried[0].error]
+    folds = seen.splits or _folds(strata[rows], SEARCH_SIZES.n_folds, rng)
+    tried = _searched(Search(X[rows], seen, folds).members(), budget, whole)
+    good = [
+        member for member in tried if member.error <= (1.0 + SEARCH_SIZES.margin) * tried[0].error
+    ]
     honest = np.ones(len(X), dtype=bool)
     if whole:
-        members = good[: limits.n_members]
+        members = good[:n_members]
     else:
-        few = _of_each_kernel(good)[: min(FEW, limits.n_members)]
-        h = budget.units(X.shape, limits.width, len(few))
+        few = _of_each_kernel(good)[: min(SEARCH_SIZES.n_members_of_long_tables, n_members)]
+        h = budget.units(X.shape, width, len(few))
         if len(X) <= h:
-            folds = targets.splits or _folds(strata, N_FOLDS, rng)
+            folds = targets.splits or _folds(strata, SEARCH_SIZES.n_folds, rng)
             members = [Search(X, targets, folds).like(member) for member in few]
         else:
             honest[shaping] = False
             few = [_shaped_by(member, X[shaping], targets.of(shaping)) for member in few]
             centres = X[_sample(strata, h, rng)]
-            members = [_of_centres(member, centres, X, targets, device) for member in few]
+            members = [with_centres(member, centres, X, targets, device) for member in few]
     left_out = np.mean([member.left_out for member in members], axis=0)
     return Average(members, tried, left_out, honest)
 
 
-def _found(steps: Iterator[list[Member]], budget: Budget, whole: bool) -> list[Member]:
-    """Return what the search finds in the time there is, the best first."""
-    found = next(steps)
+def _searched(steps: Iterator[list[Member]], budget: Budget, whole: bool) -> list[Member]:
+    """Return the members that the search finds within the time, the best first."""
+    members = next(steps)
     while budget.searches(whole):
         more = next(steps, None)
         if more is None:
             break
-        found = more
-    return sorted(found, key=lambda member: member.error)
+        members = more
+    return sorted(members, key=lambda member: member.error)
 
 
-def _shaped_by(member: Member, X: Array, targets: Targets) -> Member:
-    """Return a member whose metric, if it has one, is learned from the given rows."""
+def _shaped_by(member: Member, X: Array, targets: RidgeTargets) -> Member:
+    """Return a member whose metric, if it has one, is computed from the given rows."""
     if member.before is None:
         return member
     view = member.view.view if isinstance(member.view, Stretched) else member.view
-    return learned_again(member, view(X), targets)[-1]
+    return refitted(member, view(X), targets)[-1]
 
 
 def _of_each_kernel(members: list[Member]) -> list[Member]:
-    """Return the first member of each kernel: others of the same hardly differ."""
+    """Return the first member of each kernel: further members of a kernel differ little."""
     first = {member.shape.kernel: member for member in reversed(members)}
     return [member for member in members if member is first[member.shape.kernel]]
 
 
-def _of_centres(
-    member: Member, centres: Array, X: Array, targets: Targets, device: str | None
+def with_centres(
+    member: Member, centres: Array, X: Array, targets: RidgeTargets, device: str | None = None
 ) -> Member:
-    """Return a member with given rows as centres, those that differ, learned from all rows."""
+    """Return a member with the distinct rows of `centres` as centres, fitted to all rows."""
     Z = np.unique(member.view(centres), axis=0)
-    blank = replace(member, X_fit_=Z, path=None, before=None, width=len(Z))
-    return fit_some(blank, X, targets, device)
+    fit = fit_nystroem(member.kernel_map.at(Z), member.view, X, targets, device)
+    return Member(member.shape, *fit, width=len(Z))
 
 
 def _sample(strata: Indices, n: int, rng: np.random.RandomState) -> Indices:
-    """Return at most n row numbers, of every stratum its share, and two at least if n allows."""
+    """Return at most n row numbers: a share of every stratum, and at least two if n allows."""
     if len(strata) <= n:
         return np.arange(len(strata))
     order = rng.permutation(len(strata))
@@ -184,7 +184,7 @@ def _sample(strata: Indices, n: int, rng: np.random.RandomState) -> Indices:
     sizes = np.bincount(strata)
     first = np.concatenate([[0], np.cumsum(sizes)[:-1]])
     place = np.arange(len(order)) - np.repeat(first, sizes)
-    # The rank of a row within its stratum, as a share of it: the lowest shares are taken.
+    # The rank of a row within its stratum, as a share of the stratum: the lowest shares are taken.
     share = np.where(place < 2, 0.0, place / np.repeat(np.maximum(sizes, 1), sizes))
     return np.sort(order[np.argsort(share, kind="stable")[:n]])
 
@@ -195,3 +195,62 @@ def _folds(strata: Indices, n: int, rng: np.random.RandomState) -> list[Indices]
     order = order[np.argsort(strata[order], kind="stable")]
     folds = [np.sort(order[k::n]) for k in range(min(n, len(order)))]
     return [fold for fold in folds if 0 < len(fold) < len(order)]
+
+
+# The side of the matrix whose eigenvalue problem is timed.
+TIMED_SIDE = 200
+# The number of eigenvalue problems in a search.
+N_PROBLEMS = 60.0
+# The cost of a layer of h units for m rows, over m h^2 + h^3, in units of an eigenvalue problem.
+LAYER_COST = 1.8
+# Seconds per distance and input, in all passes over the rows.
+DISTANCE_SECONDS = 4e-9
+# The share of the time for a search that uses all rows.
+WHOLE_SHARE = 0.8
+# The share of the time for a search that uses a sample, after which layers are fitted.
+SAMPLE_SHARE = 0.3
+# Smallest number of rows in a search, and of units of a layer.
+FEWEST = 20
+
+
+@dataclass(frozen=True)
+class Budget:
+    """A time limit in seconds, possibly infinite, from a start, and the sizes that it allows."""
+
+    seconds: float
+    start: float
+
+    def searches(self, whole: bool) -> bool:
+        """Return whether there is time for another step of the search."""
+        spent = perf_counter() - self.start
+        return spent < (WHOLE_SHARE if whole else SAMPLE_SHARE) * self.seconds
+
+    @cached_property
+    def _seconds_per_cube(self) -> float:
+        """The time of an eigenvalue problem over the cube of its side, the best of three."""
+        A = np.random.RandomState(0).standard_normal((TIMED_SIDE, TIMED_SIDE))
+        A += A.T
+        times = []
+        for _ in range(3):
+            before = perf_counter()
+            np.linalg.eigh(A)
+            times.append(perf_counter() - before)
+        return min(times) / TIMED_SIDE**3
+
+    def rows_to_search(self, most: int) -> int:
+        """Return the number of rows that a search may use, at most `most`."""
+        if np.isinf(self.seconds):
+            return most
+        cube = SAMPLE_SHARE * self.seconds / (N_PROBLEMS * self._seconds_per_cube)
+        return int(np.clip(np.cbrt(cube), min(FEWEST, most), most))
+
+    def units(self, shape: tuple[int, ...], most: int, n_members: int) -> int:
+        """Return the number of units per layer, at most `most`, for a table of the given shape."""
+        if np.isinf(self.seconds):
+            return most
+        (m, d), left = shape, self.start + self.seconds - perf_counter()
+        # Seconds of products, which grow as m h^2 (and h^3, for h below m), and of distances.
+        square = LAYER_COST * self._seconds_per_cube * (m + np.sqrt(m))
+        linear = DISTANCE_SECONDS * m * d
+        h = np.sqrt(linear**2 + 4.0 * square * max(left, 0.0) / n_members) - linear
+        return int(np.clip(h / (2.0 * square), min(FEWEST, most), most))

@@ -1,56 +1,35 @@
-"""Views of a table: what its columns are brought to before a network sees them.
+"""Views of a table: transformations of its columns before a network sees them.
 
-No label has a part in a view. Weights count as repeats, constant columns are left out, and values
-beyond those that a view was made from are moved to the edge.
+A view does not depend on labels. Weights count as repeats, constant columns are left out, and
+values outside the range from which a view was made are moved to its edge.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri
 
-__all__ = ["VIEWS", "Stretched", "View", "distinct_views", "stretch"]
+from .._lstsq.lapack import exact_scale
+from .._util.types import Array, Indices
 
-Array = NDArray[np.float64]
-Indices = NDArray[np.intp]
-
-# Columns with so many values are taken for categories.
-FEWEST, MOST = 3, 8
-# Distances between quartiles beyond the outer ones at which a value is moved to the edge.
+# Smallest number of distinct values of a categorical column.
+FEWEST_CATEGORIES = 3
+# Largest number of distinct values of a categorical column.
+MOST_CATEGORIES = 8
+# Distance from the quartiles, in interquartile ranges, beyond which values are moved to the edge.
 TAIL = 5.0
-# The shares of rows up to the quartiles, less what rounding may take from a sum.
+# The shares of rows up to the quartiles, less the rounding error of a sum.
 QUARTILES = np.array([0.25, 0.75]) - 1e-9
-# Most nodes that the ranks of a column are interpolated between.
-NODES = 1000
-
-
-class View(Protocol):
-    """A map from rows of a table to rows of columns of about unit variance.
-
-    Attributes
-    ----------
-    features : ndarray of int
-        For each column of the view, the feature that it shows.
-    """
-
-    @property
-    def features(self) -> Indices:
-        """For each column of the view, the feature that it shows."""
-        ...
-
-    def __call__(self, X: Array) -> Array:
-        """Return the rows as the view shows them."""
-        ...
+# Largest number of nodes for the interpolation of the ranks of a column.
+MOST_NODES = 1000
 
 
 @dataclass(frozen=True)
 class Standard:
-    """Columns less their means, over their standard deviations, far tails moved in."""
+    """Columns standardised to mean 0 and variance 1, with far tails clipped."""
 
     features: Indices
     low: Array
@@ -63,8 +42,8 @@ class Standard:
         """Return the view of these rows."""
         share = weight / weight.sum()
         low, high = _edges(X, share)
-        # A power of 2 is exact, and in its units squares do not overflow.
-        unit = _powers_of_2(np.maximum(np.abs(low), np.abs(high)))
+        # Dividing by a power of 2 is exact, and squares of the quotients do not overflow.
+        unit = exact_scale(np.maximum(np.abs(low), np.abs(high)))
         Z = np.clip(X, low, high) / unit
         mean = share @ Z
         mean += share @ (Z - mean)
@@ -74,19 +53,15 @@ class Standard:
         return cls(kept, low[kept], high[kept], mean[kept], scale[kept])
 
     def __call__(self, X: Array) -> Array:
-        """Return the rows as the view shows them."""
+        """Return the view of the rows."""
         Z = np.clip(X[:, self.features], self.low, self.high)
         Z -= self.mean
         Z /= self.scale
         return Z
 
 
-def _powers_of_2(sizes: Array) -> Array:
-    return np.asarray(np.ldexp(1.0, np.clip(np.frexp(sizes)[1] - 1, -1022, 1023)))
-
-
 def _edges(X: Array, share: Array) -> tuple[Array, Array]:
-    """Return the values beyond which a column's tails are far; all of them if it is mostly one."""
+    """Return the edges of far tails: the range if most values of a column are equal."""
     low, high = X.min(axis=0), X.max(axis=0)
     for j in range(X.shape[1]):
         order = np.argsort(X[:, j])
@@ -100,7 +75,7 @@ def _edges(X: Array, share: Array) -> tuple[Array, Array]:
 
 @dataclass(frozen=True)
 class Ranks:
-    """Normal scores: the normal quantile of the share of rows below a value, at unit variance."""
+    """Normal scores: normal quantiles of the ranks, scaled to unit variance."""
 
     features: Indices
     nodes: tuple[tuple[Array, Array], ...]
@@ -112,11 +87,11 @@ class Ranks:
         return cls(kept, tuple(_normal_scores(X[:, j], weight / weight.sum()) for j in kept))
 
     def __call__(self, X: Array) -> Array:
-        """Return the rows as the view shows them."""
-        shown = np.empty((len(X), len(self.features)))
+        """Return the view of the rows."""
+        A = np.empty((len(X), len(self.features)))
         for k, (values, scores) in enumerate(self.nodes):
-            shown[:, k] = np.interp(X[:, self.features[k]], values, scores)
-        return shown
+            A[:, k] = np.interp(X[:, self.features[k]], values, scores)
+        return A
 
 
 def _normal_scores(x: Array, share: Array) -> tuple[Array, Array]:
@@ -125,15 +100,15 @@ def _normal_scores(x: Array, share: Array) -> tuple[Array, Array]:
     scores = ndtri(np.cumsum(shares) - 0.5 * shares)
     scores -= shares @ scores
     scores /= np.sqrt(shares @ scores**2)
-    if len(values) > NODES:
-        some = np.unique(np.linspace(0, len(values) - 1, NODES).astype(np.intp))
+    if len(values) > MOST_NODES:
+        some = np.unique(np.linspace(0, len(values) - 1, MOST_NODES).astype(np.intp))
         values, scores = values[some], scores[some]
     return values, scores
 
 
 @dataclass(frozen=True)
 class Indicators:
-    """Normal scores, but an indicator of each value for columns with few."""
+    """Normal scores, and an indicator of each value for categorical columns."""
 
     ranks: Ranks
     plain: Indices
@@ -141,26 +116,26 @@ class Indicators:
 
     @property
     def features(self) -> Indices:
-        """For each column of the view, the feature that it shows."""
-        shown = [column[0] for column in self.columns]
-        return np.concatenate([self.ranks.features[self.plain], np.array(shown, dtype=np.intp)])
+        """For each column of the view, the index of its feature."""
+        categorical = np.array([column[0] for column in self.columns], dtype=np.intp)
+        return np.concatenate([self.ranks.features[self.plain], categorical])
 
     @classmethod
     def of(cls, X: Array, weight: Array) -> Indicators:
         """Return the view of these rows."""
         ranks, share = Ranks.of(X, weight), weight / weight.sum()
         n_values = np.array([len(np.unique(X[:, j])) for j in ranks.features], dtype=np.intp)
-        few = (n_values >= FEWEST) & (n_values <= MOST)
+        few = (n_values >= FEWEST_CATEGORIES) & (n_values <= MOST_CATEGORIES)
         columns: list[tuple[int, float, float, float]] = []
         for j, n in zip(ranks.features[few], n_values[few], strict=True):
             for value in np.unique(X[:, j]):
                 p = float(share @ (X[:, j] == value))
-                # All indicators of a column have the variance of one column together.
+                # The variances of all indicators of a column add up to 1.
                 columns.append((int(j), float(value), p, float(np.sqrt(n * p * (1.0 - p)))))
         return cls(ranks, np.flatnonzero(~few), tuple(columns))
 
     def __call__(self, X: Array) -> Array:
-        """Return the rows as the view shows them."""
+        """Return the view of the rows."""
         parts = [self.ranks(X)[:, self.plain]]
         parts += [((X[:, [j]] == v) - p) / scale for j, v, p, scale in self.columns]
         return np.hstack(parts)
@@ -168,27 +143,30 @@ class Indicators:
 
 @dataclass(frozen=True)
 class Stretched:
-    """Another view, its columns times the root of an input metric: a matrix, or its diagonal."""
+    """Another view, multiplied by the root of an input metric: a matrix, or its diagonal."""
 
     view: View
     root: Array
 
     @property
     def features(self) -> Indices:
-        """For each column of the view below, the feature that it shows."""
+        """For each column of the view below, the index of its feature."""
         return self.view.features
 
     def __call__(self, X: Array) -> Array:
-        """Return the rows as the view shows them."""
+        """Return the view of the rows."""
         return stretch(self.view(X), self.root)
 
 
 def stretch(A: Array, root: Array) -> Array:
-    """Return the rows times the root of a metric."""
+    """Return rows multiplied by the root of a metric."""
     return np.asarray(A * root if root.ndim == 1 else A @ root)
 
 
-VIEWS: dict[str, Callable[[Array, Array], Any]] = {
+# A map from rows of a table to rows with columns of about unit variance; `features` holds the index
+# of the feature of each column.
+View = Standard | Ranks | Indicators | Stretched
+VIEWS: dict[str, Callable[[Array, Array], View]] = {
     "standard": Standard.of,
     "ranks": Ranks.of,
     "indicators": Indicators.of,
@@ -196,11 +174,11 @@ VIEWS: dict[str, Callable[[Array, Array], Any]] = {
 
 
 def distinct_views(X: Array, weight: Array) -> dict[str, tuple[View, Array]]:
-    """Return the views of these rows that differ from each other, with what they show."""
-    shown: dict[str, tuple[View, Array]] = {}
+    """Return the views that differ on these rows, each with the rows as it shows them."""
+    distinct: dict[str, tuple[View, Array]] = {}
     for name, make in VIEWS.items():
         view = make(X, weight)
         A = view(X)
-        if not any(B.shape == A.shape and np.allclose(A, B) for _, B in shown.values()):
-            shown[name] = view, A
-    return shown
+        if not any(B.shape == A.shape and np.allclose(A, B) for _, B in distinct.values()):
+            distinct[name] = view, A
+    return distinct

@@ -1,87 +1,94 @@
-"""Infinitely wide random layers: no weights, but an output layer solved in the dual.
+"""Infinitely wide random layers: kernels in place of weights, and ridge solutions in the dual.
 
-Only the product ``K = A A'`` of what the output layer sees is known, by `karnet.kernels`. With
-``V = A' D`` the ridge problem of the output layer is one for D, as many rows as there are rows of
-data, and the network answers ``f(b + K(x, X) D)``: one layer that sees x through its products with
-the rows learned from.
+Of the features A that the output layer sees, only the product ``K = A A'`` is known, from
+`karnet.kernels`. With ``V = A' D`` the ridge problem of the output layer becomes a problem for D,
+which has one row per row of the training set. The network predicts ``f(b + K(x, X) D)``: a single
+layer above a kernel map.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from .._arrays import linalg as algebra
 from .._arrays import namespace as arrays
-from .._rows.memory import Table, dense
-from ..activations import ACTIVATIONS, Activation, Array
+from .._util.types import Array, Indices
+from ..activations import ACTIVATIONS, Activation, Function
 from ..kernels import KERNELS
-from ..learner import Learned, Plan, Report, output_problem
-from ..loo import RidgePath
-from .layers import Network
+from ..loo import RidgePath, squared_error
+from .layer_problem import LayerProblem
+from .layers import Layer, Network
 
-__all__ = ["InfiniteLayers", "ProductsWith", "infinite_layers", "learn_in_dual"]
+# Arrays of row numbers, the rows of each left out together; None leaves out one row at a time.
+Splits = Sequence[Indices] | None
 
-# The kernel of cosines of any phase, for each way of drawing their weights.
-COSINES = {"normal": "gaussian", "cauchy": "laplace_l1"}
+# The kernel of cosine units with random phases, for each distribution of their weights.
+COSINE_KERNELS = {"normal": "gaussian", "cauchy": "laplace_l1"}
+# The smallest ridge as a share of the largest eigenvalue of a kernel matrix: smaller ridges leave
+# no significant digits.
+LEAST_RIDGE = 1e-9
+# The problem of an output layer that predicts the targets themselves.
+REGRESSION = LayerProblem(ACTIVATIONS["identity"])
 
 
 @dataclass(frozen=True)
-class InfiniteLayers:
-    """The product of the outputs of infinitely wide layers, for two sets of rows.
+class KernelMap:
+    """The map from rows to their kernel with given centres.
 
     Attributes
     ----------
     kernel : str
-        A key of `karnet.kernels.KERNELS`, taken at scale 1.
+        A key of `karnet.kernels.KERNELS`.
+    scale : float
+        The scale of the kernel.
     depth : int
-        The number of layers.
+        The number of infinitely wide layers.
     direct_links : bool
-        Whether the rows' own product is added: that of inputs joined to the last layer.
+        Whether the inner product of the rows is added, as for inputs joined to the last layer.
+    Z : array of shape (h, d)
+        The centres; none before the network is fitted.
     """
 
     kernel: str
-    depth: int
+    scale: float = 1.0
+    depth: int = 1
     direct_links: bool = False
+    Z: Array = field(default_factory=lambda: np.empty((0, 0)))
 
-    def __call__(self, X: Array, Z: Array) -> Array:
-        """Return the products of the rows of X with those of Z."""
-        K = KERNELS[self.kernel](X, Z, depth=self.depth)
-        return K + algebra.careful_product(X, Z.T) if self.direct_links else K
-
-
-@dataclass(frozen=True)
-class ProductsWith:
-    """The map from rows to their products with the rows Z."""
-
-    kernel: Callable[[Array, Array], Array]
-    Z: Array
+    def at(self, Z: Array) -> KernelMap:
+        """Return the map with centres Z."""
+        return replace(self, Z=Z)
 
     def __call__(self, X: Array) -> Array:
-        """Return the products of the rows of X with those of Z."""
-        return arrays.like(X, self.kernel(arrays.to_numpy(X), arrays.to_numpy(self.Z)))
+        """Return K(x, Z), computed on the device of the rows."""
+        Z = arrays.like(X, self.Z)
+        K = KERNELS[self.kernel](X, Z, self.scale, self.depth)
+        if not self.direct_links:
+            return K
+        return K + (algebra.careful_product(X, Z.T) if arrays.is_host(X) else X @ Z.T)
 
 
-def infinite_layers(f: Activation, depth: int, init: Any, direct_links: bool) -> InfiniteLayers:
-    """Return what infinitely wide layers of the activation f, drawn as `init` says, come to."""
+def infinite_layers(f: Activation, depth: int, init: Any, direct_links: bool) -> KernelMap:
+    """Return the kernel map of infinitely wide layers with activation f and weights from `init`."""
     if f == ACTIVATIONS["relu"]:
         _check_drawn(f, init, ("normal",))
-        return InfiniteLayers("relu", depth, direct_links)
+        return KernelMap("relu", depth=depth, direct_links=direct_links)
     if f not in (ACTIVATIONS["cos"], ACTIVATIONS["sin"]):
         raise ValueError(
             f"activation={f.name!r} has no known kernel for infinitely wide layers: use 'relu', or "
-            "'cos' or 'sin' with a single one."
+            "'cos' or 'sin' with a single layer."
         )
     if depth > 1:
         raise ValueError(
             f"activation={f.name!r} has a known kernel for a single infinitely wide layer only: "
             "use hidden_layer_sizes=(inf,), or 'relu'."
         )
-    _check_drawn(f, init, tuple(COSINES))
-    return InfiniteLayers(COSINES[init], depth, direct_links)
+    _check_drawn(f, init, tuple(COSINE_KERNELS))
+    return KernelMap(COSINE_KERNELS[init], direct_links=direct_links)
 
 
 def _check_drawn(f: Activation, init: Any, known: tuple[str, ...]) -> None:
@@ -93,33 +100,97 @@ def _check_drawn(f: Activation, init: Any, known: tuple[str, ...]) -> None:
         )
 
 
-def learn_in_dual(table: Table, plan: Plan, Y: Array | None = None) -> Learned:
-    """Solve the output layer above infinitely wide ones for the targets of the rows.
+def kernel_network(D: Array, b: Array, kernel: KernelMap, view: Function | None) -> Network:
+    """Return the network that predicts ``b + K(x, Z) D``."""
+    return Network((Layer(D, b, ACTIVATIONS["identity"]),), input_map=kernel, view=view)
 
-    ``sum_i w_i ||b + K_i D - B_i||^2 + alpha trace(D'K D)`` is minimised, K the products of the
-    rows; for ``alpha=0`` the limit is taken. That costs the cube of the number of rows.
+
+def dual_layer(problem: LayerProblem, path: RidgePath, alpha: float) -> Layer:
+    """Return the output layer that solves a problem in the dual, for the ridge alpha."""
+    b, D = path.dual_coef(alpha)
+    return problem.layer(np.vstack([b, D]) if problem.bias else D)
+
+
+@dataclass(frozen=True)
+class RidgeTargets:
+    """The targets Y of a ridge problem, their sample weights, and the rule that selects its ridge.
+
+    `ridges` are the candidates, as multiples of the mean eigenvalue of the kernel matrix. They are
+    judged by the errors of left-out rows: those of each split, or one row at a time.
+    """
+
+    Y: Array
+    weight: Array
+    ridges: Array
+    splits: Splits = None
+
+    def of(self, rows: Indices) -> RidgeTargets:
+        """Return the targets of some rows, judged by leave-one-out."""
+        return RidgeTargets(self.Y[rows], self.weight[rows], self.ridges)
+
+
+class RidgeFit(NamedTuple):
+    """A kernel network whose ridge alpha has the smallest left-out error.
+
+    `left_out` holds the prediction for each row of a fit without it (NaN for rows in no split),
+    `error` its squared error, and `path` all ridge solutions if all rows are centres.
+    """
+
+    network: Network
+    alpha: float
+    error: float
+    left_out: Array
+    path: RidgePath | None = None
+
+
+def fit_kernel(
+    K: Array, kernel: KernelMap, targets: RidgeTargets, view: Function | None = None
+) -> RidgeFit:
+    """Fit the network whose centres are all rows, and select its ridge by left-out predictions.
 
     Parameters
     ----------
-    table, plan, Y
-        As in `karnet.learner.learn`; `plan.kernel` gives the products.
-
-    Returns
-    -------
-    network : Network
-        A single layer of weights D and bias b, whose input map is `ProductsWith` the rows.
-    reports : list of Report
-        One per layer, those of infinite width included.
+    K : ndarray of shape (m, m)
+        The kernel matrix of the rows.
+    kernel, view
+        The kernel map with the rows as centres, and the view of the inputs that shows them.
+    targets : RidgeTargets
+        The targets.
     """
-    assert plan.kernel is not None
-    rows = arrays.on_host(table.gathered())
-    task = output_problem(plan, Y)
-    products = ProductsWith(plan.kernel, dense(rows.X).copy())
-    K = products(products.Z)
-    path = RidgePath.of_kernel(K, task.right_hand_side(rows.y), rows.weight, task.bias)
-    b, D = path.dual_coef(plan.alpha)
-    layer = task.layer(np.vstack([b, D]) if task.bias else D)
-    tally = task.measure(layer, K, rows.y, rows.weight).value
-    drawn = [Report(None, "random", None, 0.0)] * (len(plan.activations) - 1)
-    solved = Report.of(len(path.eigenvalues) + task.bias, path.factorisation, tally)
-    return Network((layer,), input_map=products), [*drawn, solved]
+    path = RidgePath.of_kernel(K, targets.Y, targets.weight)
+    eigenvalues = path.eigenvalues if len(path.eigenvalues) else np.ones(1)
+    alphas = np.maximum(targets.ridges * eigenvalues.mean(), LEAST_RIDGE * eigenvalues.max())
+    if targets.splits is None:
+        candidates = list(path.loo_path(alphas))
+    else:
+        folds = zip(targets.splits, path.kfold_path(alphas, targets.splits), strict=True)
+        candidates = list(split_mean((len(alphas), *path.B.shape), folds))
+    errors = [left_out_error(targets.Y, each, targets.weight) for each in candidates]
+    best = last_of_least(errors)
+    alpha = float(alphas[best])
+    layer = dual_layer(REGRESSION, path, alpha)
+    network = Network((layer,), input_map=kernel, view=view)
+    return RidgeFit(network, alpha, errors[best], candidates[best], path)
+
+
+def split_mean(shape: tuple[int, ...], splits: Iterable[tuple[Indices, Array]]) -> Array:
+    """Return the mean over splits of their predictions for each row; NaN for rows in no split."""
+    total, count = np.zeros(shape), np.zeros(shape[-2])
+    for rows, predictions in splits:
+        total[..., rows, :] += predictions
+        count[rows] += 1.0
+    with np.errstate(invalid="ignore"):
+        return np.asarray(total / count[:, None])
+
+
+def left_out_error(Y: Array, left_out: Array, weight: Array) -> float:
+    """Return the squared error over all rows with a left-out prediction."""
+    judged = ~np.isnan(left_out[:, 0])
+    if not judged.any():
+        return np.inf
+    return squared_error(Y[judged], left_out[judged], weight[judged])
+
+
+def last_of_least(errors: Sequence[float]) -> int:
+    """Return the index of the least error; among equals, the last, of the largest ridge."""
+    return int(np.flatnonzero(errors == np.nanmin(errors))[-1])

@@ -1,102 +1,175 @@
-"""How a member's answers change with its inputs: the input metric.
+"""The input metric of a network: the mean outer product of its input sensitivities.
 
-The metric is the mean outer product of the slopes of the answers over the inputs (the average
-gradient outer product of Radhakrishnan et al., Science 2024); no gradient of a loss is in it.
+After a solve of the output layer, the derivatives of the scores ``A_n W_n`` with respect to the
+inputs are known in closed form. Their mean outer product M shows in which directions the inputs
+matter (the average gradient outer product). It contains no gradient of a loss.
+
+References
+----------
+A. Radhakrishnan, D. Beaglehole, P. Pandit and M. Belkin, "Mechanism for feature learning in neural
+networks and backpropagation-free machine learning models", Science, 2024.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 import numpy as np
-from numpy.typing import NDArray
 
-from .._ensemble.member import Member
-from .._ensemble.views import Stretched
-from ..kernels import angles, city_block
+from .._arrays import namespace as arrays
+from .._lstsq.lapack import default_rcond, significant
+from .._lstsq.statistics import Sum
+from .._rows.memory import Table
+from .._util.types import AnyArray, Array
+from ..kernels import KERNELS, angles, city_block
+from .infinite_width import KernelMap
+from .layers import Network
 
-__all__ = ["input_metric", "root_of", "squared_slopes"]
-
-Array = NDArray[np.float64]
-# Relative step of the slope of a kernel's profile, and distance below which rows count as equal.
-STEP, EQUAL = 1e-5, 1e-9
-# Most inputs of which the whole metric is formed, not its diagonal alone.
-WIDEST = 300
-# Most products of a row, a centre and an input that are looked at.
-MOST_WORK = 30_000_000
-# The least that is left of an input, or of a direction, as a share of the most.
-LEAST_STRETCH = 1e-3
+# Relative step of the numerical derivative of a kernel's profile.
+STEP = 1e-5
+# Distance up to which two rows count as equal.
+EQUAL = 1e-9
+# Largest number of inputs for which the whole metric of a kernel network is formed.
+MOST_INPUTS = 300
+# Largest number of products of a row, a centre and an input in the metric of a kernel network.
+MOST_PRODUCTS = 30_000_000
 
 
-def input_metric(member: Member, A: Array, weight: Array) -> Array:
-    """Return the metric over some rows as the member's view shows them, or its diagonal.
+def input_metric(network: Network, rows: Table) -> Array:
+    """Return M, the weighted mean outer product of the input sensitivities, scaled to trace d.
 
-    Of a kernel of city-block distances, and of many inputs, it is the diagonal. Where rows, centres
-    and inputs are very many, it is that over every so many rows.
+    The rows are as the view of the network shows them. M is zero if the scores do not depend on the
+    inputs, and NaN if squares overflow.
     """
-    step = max(-(-A.size * len(member.X_fit_) // MOST_WORK), 1)
+
+    def of_block(X: Array, _: AnyArray, weight: Array | None) -> Sum:
+        return Sum(_outer_products(network, X, weight))
+
+    seen = rows.map(lambda X: X, network.width)
+    # A derivative may have poles; overflow shows in the result.
+    with np.errstate(over="ignore", invalid="ignore"):
+        return _scaled(arrays.to_numpy(seen.reduce(of_block, small_chunks=True).value))
+
+
+def _scaled(M: Array) -> Array:
+    """Return a metric, or its diagonal, scaled to trace d."""
+    trace = M.sum() if M.ndim == 1 else np.trace(M)
+    if not np.isfinite(trace):
+        return np.full_like(M, np.nan)
+    return np.asarray(M / trace * len(M)) if trace else M
+
+
+def _outer_products(
+    network: Network, X: Array, weight: Array | None, diagonal: bool = False
+) -> Array:
+    """Return the weighted sum over rows of the outer products, or its diagonal."""
+    d = X.shape[1]
+    M = arrays.full(X, (d,) if diagonal else (d, d), 0.0)
+    root = 1.0 if weight is None else arrays.namespace(weight).sqrt(weight)[:, None]
+    for D in sensitivities(network, X):
+        D = D * root
+        M += arrays.column_squares(D) if diagonal else D.T @ D
+    return M
+
+
+def kernel_metric(network: Network, A: Array, weight: Array) -> Array:
+    """Return the input metric of a kernel network over rows A as its view shows them.
+
+    For a kernel of city-block distances, and for many inputs, it is the diagonal only. If there are
+    too many rows, centres and inputs, the mean is over a regular sample of the rows.
+    """
+    kernel = network.input_map
+    assert isinstance(kernel, KernelMap)
+    step = max(-(-A.size * len(network.layers[0].V) // MOST_PRODUCTS), 1)
     A, weight = A[::step], weight[::step]
-    Z, D, share = member.X_fit_, member.dual_coef_, weight / weight.sum()
-    if member.kernel.geometry is city_block:
-        return _city_block(member, A, Z, D, share)
-    of = _angular if member.kernel.geometry is angles else _euclidean
-    slopes = of(member, A, Z, D)
-    if A.shape[1] > WIDEST:
-        return np.asarray(sum(share @ slope**2 for slope in slopes))
-    return np.asarray(sum((slope.T * share) @ slope for slope in slopes))
+    diagonal = KERNELS[kernel.kernel].geometry is city_block or A.shape[1] > MOST_INPUTS
+    return _scaled(_outer_products(network, A, weight, diagonal))
 
 
-def squared_slopes(member: Member, X: Array, weight: Array) -> Array:
-    """Return the diagonal of the metric in units of the view before it was stretched."""
-    M = input_metric(member, member.view(X), weight)
-    if not isinstance(member.view, Stretched):
-        return M if M.ndim == 1 else M.diagonal()
-    root = member.view.root
-    if root.ndim == 1:
-        return (M if M.ndim == 1 else M.diagonal()) * root**2
-    return np.asarray(np.einsum("ij,jk,ik->i", root, M, root))
+def metric_root(M: Array, floor: float = 0.0) -> Array:
+    """Return the symmetric root of a metric or of its diagonal; the identity for zero.
+
+    No eigenvalue of the root is below the share `floor` of the largest.
+    """
+    values, Q = (M, None) if M.ndim == 1 else np.linalg.eigh(M)
+    largest = values.max(initial=0.0)
+    if not largest:
+        return np.ones_like(M) if Q is None else np.eye(len(M))
+    # In the root, rounding errors in place of zeros would have half as many digits.
+    values = np.where(significant(values, default_rcond(len(M)), largest), values, 0.0)
+    roots = np.sqrt(np.maximum(values, floor**2 * largest))
+    return roots if Q is None else np.asarray((Q * roots) @ Q.T)
 
 
-def root_of(M: Array) -> Array:
-    """Return the root of a metric at mean 1, none of it below a share of the most."""
-    if not M.any():
-        return np.ones_like(M) if M.ndim == 1 else np.eye(len(M))
-    if M.ndim == 1:
-        root = np.sqrt(M / M.mean())
-        return np.asarray(np.maximum(root, LEAST_STRETCH * root.max()))
-    eigenvalues, V = np.linalg.eigh(M)
-    roots = np.sqrt(np.maximum(eigenvalues, LEAST_STRETCH**2 * eigenvalues[-1]))
-    return np.asarray((V * (roots / np.sqrt(np.mean(roots**2)))) @ V.T)
+def sensitivities(network: Network, X: Array) -> Iterable[Array]:
+    """Return, for each output, the derivatives of the scores with respect to the inputs: m x d.
+
+    The inputs are those that the view of the network shows.
+    """
+    if isinstance(network.input_map, KernelMap):
+        (last,) = network.layers
+        return _through_kernel(network.input_map, X, last.V)
+    assert network.input_map is None
+    return _through_layers(network, X)
 
 
-def _city_block(member: Member, A: Array, Z: Array, D: Array, share: Array) -> Array:
-    K = member.kernel(A, Z, member.scale)
-    squares = [
-        share @ np.sum(((K * np.sign(A[:, [j]] - Z[:, j])) @ D) ** 2, axis=1)
-        for j in range(A.shape[1])
-    ]
-    return np.array(squares) / member.scale**2
+def _through_layers(network: Network, X: Array) -> Iterator[Array]:
+    """Yield the sensitivities by the chain rule through the layers."""
+    *hidden, last = network.layers
+    A, slopes = X, []
+    for layer in hidden:
+        Z = layer.linear(A)
+        assert layer.f.derivative is not None
+        slopes.append(layer.f.derivative(Z))
+        A = layer.f(Z)
+    h, xp = A.shape[1], arrays.namespace(A)
+    for column in last.V.T:
+        weights = arrays.like(A, column)
+        D = xp.broadcast_to(weights[:h], A.shape)
+        for layer, slope in zip(reversed(hidden), reversed(slopes), strict=True):
+            D = (slope * D) @ arrays.like(D, layer.V.T)
+        yield D + weights[h:] if network.direct_links else D
 
 
-def _profile_slope(member: Member, G: Array, step: Array) -> Array:
-    """Return the slope of the profile over distances or products G."""
-    high, low = (
-        member.kernel.profile(G + sign * step, member.scale, member.shape.depth)
-        for sign in (1.0, -1.0)
-    )
+def _through_kernel(kernel: KernelMap, A: Array, V: Array) -> Iterator[Array]:
+    """Yield the sensitivities of ``K(x, Z) V``, in NumPy."""
+    geometry, Z = KERNELS[kernel.kernel].geometry, kernel.Z
+    if geometry is city_block:
+        slopes = _city_block(kernel, A, Z, V)
+    else:
+        slopes = (_angular if geometry is angles else _euclidean)(kernel, A, Z, V)
+    for D, v in zip(slopes, V.T, strict=True):
+        yield D + v @ Z if kernel.direct_links else D
+
+
+def _city_block(kernel: KernelMap, A: Array, Z: Array, V: Array) -> Iterable[Array]:
+    K = KERNELS[kernel.kernel](A, Z, kernel.scale)
+    slopes = np.empty((V.shape[1], *A.shape))
+    for j in range(A.shape[1]):
+        slopes[:, :, j] = ((K * np.sign(Z[:, j] - A[:, [j]])) @ V).T
+    slopes /= kernel.scale
+    return slopes
+
+
+def _profile_slope(kernel: KernelMap, G: Array, step: Array) -> Array:
+    """Return the derivative of the profile at the distances or products G."""
+    profile = KERNELS[kernel.kernel].profile
+    high, low = (profile(G + sign * step, kernel.scale, kernel.depth) for sign in (1.0, -1.0))
     return np.asarray((high - low) / (2.0 * step))
 
 
-def _euclidean(member: Member, A: Array, Z: Array, D: Array) -> list[Array]:
-    """Return the slopes of each output: of a distance they are differences over the distance."""
-    G = member.kernel.geometry(A, Z)
+def _euclidean(kernel: KernelMap, A: Array, Z: Array, V: Array) -> Iterable[Array]:
+    """Return the slopes of a profile of distances: the derivative of a distance is a direction."""
+    G = KERNELS[kernel.kernel].geometry(A, Z)
     apart = G > EQUAL
-    slope = np.where(apart, _profile_slope(member, G, STEP * np.where(apart, G, 1.0)), 0.0)
+    slope = np.where(apart, _profile_slope(kernel, G, STEP * np.where(apart, G, 1.0)), 0.0)
     W = slope / np.where(apart, G, 1.0)
-    return [A * (W @ d)[:, None] - W @ (d[:, None] * Z) for d in D.T]
+    return (A * (W @ v)[:, None] - W @ (v[:, None] * Z) for v in V.T)
 
 
-def _angular(member: Member, A: Array, Z: Array, D: Array) -> list[Array]:
-    """Return the slopes of each output: those of a cosine between [1, x] and [1, z]."""
+def _angular(kernel: KernelMap, A: Array, Z: Array, V: Array) -> Iterable[Array]:
+    """Return the slopes of a profile of the cosines between [1, x] and [1, z]."""
     C = np.clip(angles(A, Z), -1.0 + 2.0 * STEP, 1.0 - 2.0 * STEP)
-    slope = _profile_slope(member, C, np.full_like(C, STEP))
+    slope = _profile_slope(kernel, C, np.full_like(C, STEP))
     a, b = (np.sqrt(1.0 + np.sum(M**2, axis=1))[:, None] for M in (A, Z))
-    return [slope @ (d[:, None] * Z / b) / a - A * ((slope * C) @ d)[:, None] / a**2 for d in D.T]
+    return (slope @ (v[:, None] * Z / b) / a - A * ((slope * C) @ v)[:, None] / a**2 for v in V.T)

@@ -1,11 +1,11 @@
-"""The KAR network: forward and pull-back, as pure functions.
+"""The KAR network: its prediction and the pull-back of targets, as pure functions.
 
-Letters are the paper's. A network has n layers with weights ``W_k = [w_k; V_k]``, the first row the
-bias, activations f_k and their inverses phi_k::
+Letters are those of the paper. A network has n layers with weights ``W_k = [w_k; V_k]``, the first
+row being the bias, activations f_k and their inverses phi_k::
 
     A_1 = [1, X]      A_{k+1} = [1, f_k(A_k W_k)]      G = f_n(A_n W_n)
 
-Learning pulls the target back, ``B_n = phi_n(Y)`` and ``B_k = phi_k((B_{k+1} - 1 w_{k+1})
+Training pulls the target back, ``B_n = phi_n(Y)`` and ``B_k = phi_k((B_{k+1} - 1 w_{k+1})
 V_{k+1}^+)``, and then solves ``A_k W_k = B_k`` for k = 1 ... n (the paper's Theorem 3).
 """
 
@@ -23,15 +23,15 @@ from scipy.linalg import svd
 
 from .._arrays import linalg as algebra
 from .._arrays import namespace as arrays
+from .._arrays.devices import is_out_of_memory
 from .._arrays.threads import one_thread_if_narrow
-from .._lstsq.lapack import normal_solver
+from .._lstsq.lapack import normal_solver, significant
 from .._lstsq.solve import choose_solver
 from .._rows.memory import SIZES, Rows, block_slices, chunk_slices, dense, in_order
-from ..activations import Activation, Array, Function
+from .._util.types import Array
+from ..activations import Activation, Function
 
-__all__ = ["Layer", "Network", "forward_through", "outputs", "pull_back", "scores"]
-
-# Cut-off of V^+: weights that an earlier sweep learned are of low rank.
+# Relative cut-off of V^+: weights solved in an earlier sweep have low rank.
 PINV_RCOND = 1e-8
 
 
@@ -44,15 +44,15 @@ class Layer:
     f: Activation
 
     def linear(self, A: Array) -> Array:
-        """Return ``A V + w``; learning and prediction both come through this one expression."""
+        """Return ``A V + w``; training and prediction share this expression."""
         return algebra.affine(A, arrays.like(A, self.V), arrays.like(A, self.w))
 
     def carefully(self, A: Array) -> Array:
-        """Return ``A V + w`` of NumPy's arrays for numbers whose products overflow."""
+        """Return ``A V + w`` of NumPy arrays whose products may overflow."""
         return np.asarray(algebra.careful_affine(A, self.V, self.w))
 
     def back(self, Y: Array) -> Array:
-        """Return ``(phi(Y) - w) V^+``: what the layer below should give for this one to give Y."""
+        """Return ``(phi(Y) - w) V^+``: the output of the layer below for which this one gives Y."""
         B = self.f.phi(Y) - arrays.like(Y, self.w)
         return self._times_inverse(B) if arrays.is_host(B) else _through_svd(self.V)(B)
 
@@ -64,7 +64,7 @@ class Layer:
 
 
 def _through_gram(V: Array) -> Function | None:
-    """Return the map from B to ``B V^+``, or None if V is too near to singular."""
+    """Return the map from B to ``B V^+``, or None if V is too close to singular."""
     tall = V.shape[0] >= V.shape[1]
     with np.errstate(over="ignore", invalid="ignore"):
         solve_normal = normal_solver((V.T @ V if tall else V @ V.T).T, PINV_RCOND)
@@ -83,7 +83,7 @@ def _through_gram(V: Array) -> Function | None:
 
 def _through_svd(V: Array) -> Function:
     U, s, Qt = svd(V, full_matrices=False)
-    kept = s > PINV_RCOND * s[0]
+    kept = significant(s, PINV_RCOND)
     U, s, Qt = U[:, kept], s[kept], Qt[kept]
 
     def apply(B: Array) -> Array:
@@ -94,66 +94,100 @@ def _through_svd(V: Array) -> Function:
 
 @dataclass(frozen=True)
 class Network:
-    """Layers, and how the input reaches them.
+    """Layers, and the maps between the inputs and the first of them.
 
     Attributes
     ----------
     layers : tuple of Layer
         The hidden layers and, last, the output layer.
     direct_links : bool
-        Whether the input is joined to the last hidden layer.
+        Whether the mapped input is joined to the last hidden layer.
     input_map : callable, optional
-        What the input goes through first.
+        Applied to the inputs before the first layer, on the device of the inputs: a kernel map in
+        place of infinitely wide layers, for example.
+    view : callable, optional
+        Applied to blocks of inputs in NumPy before everything else, also before they are copied to
+        a device.
     """
 
     layers: tuple[Layer, ...]
     direct_links: bool = False
     input_map: Function | None = None
+    view: Function | None = None
+
+    @property
+    def width(self) -> int:
+        """The largest number of columns of a block on its way through the layers."""
+        return max(max(layer.V.shape) for layer in self.layers)
+
+    def features(self, X: Array) -> Array:
+        """Return the columns that the output layer sees, for rows of NumPy."""
+        X = X if self.view is None else self.view(X)
+        return forward_through(self.layers[:-1], self.direct_links, self.input_map)(X)
 
 
 def scores(network: Network, X: Any, device: str | None = None) -> Array:
-    """Return ``A_n W_n``, the output before the last activation, block by block of rows.
+    """Return ``A_n W_n``, the output before the last activation, computed in blocks of rows.
 
-    Blocks of NumPy's are copied to the device, if one is given, and the answers back.
+    With a device, blocks of NumPy inputs are copied there and the scores are copied back.
     """
-    return _answers(network, X, False, device)
+    return _predictions(network, X, False, device)
 
 
 def outputs(network: Network, X: Any, device: str | None = None) -> Array:
-    """Return the network's output G, as `scores` does what it is the activation of."""
-    return _answers(network, X, True, device)
+    """Return the output G of the network, computed as in `scores`."""
+    return _predictions(network, X, True, device)
 
 
-def _answers(network: Network, X: Any, activated: bool, device: str | None) -> Array:
+def mean_scores(networks: Sequence[Network], X: Any, device: str | None = None) -> Array:
+    """Return the mean of the scores of several networks."""
+    total = scores(networks[0], X, device)
+    for network in networks[1:]:
+        total += scores(network, X, device)
+    return total / len(networks)
+
+
+def _predictions(network: Network, X: Any, activated: bool, device: str | None) -> Array:
     *below, last = network.layers
-    links, input_map = network.direct_links, network.input_map
+    links, input_map, view = network.direct_links, network.input_map, network.view
     before_last = forward_through(below, links, input_map)
-    carefully = forward_through(below, links, input_map, Layer.carefully)
-    width = max(max(layer.V.shape) for layer in network.layers)
+    width = network.width
 
-    def answer(block: Array) -> Array:
+    def predict(block: Array) -> Array:
         with np.errstate(over="ignore", invalid="ignore"):
             Z = last.linear(before_last(block))
             if arrays.is_host(Z) and not np.isfinite(Z).all():
+                carefully = forward_through(below, links, input_map, Layer.carefully)
                 Z = last.carefully(carefully(block))
             return last.f(Z) if activated else Z
 
     if not arrays.is_host(X):
         blocks = block_slices(X.shape[0], width, Rows(X, X).block_size)
-        return arrays.joined([answer(dense(arrays.some_rows(X, rows))) for rows in blocks])
+        return arrays.joined([predict(dense(arrays.some_rows(X, rows))) for rows in blocks])
     Z = np.empty((X.shape[0], last.V.shape[1]))
 
+    def inputs(rows: slice) -> Array:
+        return dense(X[rows]) if view is None else view(dense(X[rows]))
+
     def write(rows: slice) -> None:
-        if device is not None:
-            Z[rows] = arrays.to_numpy(answer(arrays.upload(dense(X[rows]), device)))
-            return
         for chunk in chunk_slices(rows, width):
-            Z[chunk] = answer(dense(X[chunk]))
+            Z[chunk] = predict(inputs(chunk))
+
+    def write_from_device(rows: slice) -> None:
+        assert device is not None
+        try:
+            Z[rows] = arrays.to_numpy(predict(arrays.upload(inputs(rows), device)))
+            return
+        except Exception as error:
+            if rows.stop - rows.start <= SIZES.shortest or not is_out_of_memory(error):
+                raise
+        middle = (rows.start + rows.stop) // 2
+        write_from_device(slice(rows.start, middle))
+        write_from_device(slice(middle, rows.stop))
 
     if device is not None:
-        deque(
-            in_order(write, block_slices(len(Z), width, SIZES.copied), SIZES.copy_threads), maxlen=0
-        )
+        blocks = block_slices(len(Z), width, SIZES.copied)
+        deque(in_order(write_from_device, blocks, SIZES.copy_threads), maxlen=0)
         return Z
     blocks = block_slices(len(Z), width)
     parts = blocks if len(blocks) > 1 else chunk_slices(blocks[0], width)
@@ -168,10 +202,10 @@ def forward_through(
     input_map: Function | None,
     linear: Callable[[Layer, Array], Array] = Layer.linear,
 ) -> Callable[..., Array]:
-    """Return the function from X to what the next layer sees: its A without the column of ones.
+    """Return the function from X to the input of the next layer: its A without the column of ones.
 
-    How many rows it was, and how many values were outside the domain of each layer, is added to the
-    list `counters` if the function is given one.
+    If the function is given a list `counters`, it appends the number of rows, and for each layer
+    the number of values outside the domain of its activation.
     """
 
     def forward(X: Array, counters: list[Array] | None = None) -> Array:
@@ -190,7 +224,7 @@ def forward_through(
 
 
 def count(condition: Any) -> Any:
-    """Return for how many values a condition holds; elsewhere without waiting for it."""
+    """Return the number of values for which a condition holds; on a device, without waiting."""
     if arrays.is_host(condition):
         return float(np.count_nonzero(condition))
     xp = arrays.namespace(condition)
@@ -198,7 +232,7 @@ def count(condition: Any) -> Any:
 
 
 def pull_back(Y: Array, upper: Sequence[Layer]) -> Array:
-    """Return what a layer should give for the layers above it to give Y.
+    """Return the output of a layer for which the layers above it give Y.
 
     From the last layer down, ``Y <- (phi(Y) - 1 w) V^+``. The target of a layer's least-squares
     problem is phi of the result.
@@ -208,7 +242,7 @@ def pull_back(Y: Array, upper: Sequence[Layer]) -> Array:
     Y : array of shape (rows, q)
         Outputs of the network.
     upper : sequence of Layer
-        The layers above, from the next one to the last; for the last layer itself, none.
+        The layers above, from the next one to the last; empty for the output layer.
 
     Returns
     -------

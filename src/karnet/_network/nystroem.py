@@ -1,186 +1,210 @@
-"""A member of finite width: a layer of units around some rows, learned from all, block by block.
+"""Kernel networks of finite width: some rows are centres, and all rows are fitted in blocks.
 
-Its products tend to the kernel of the infinitely wide layer (they are those of the Nystroem
-features ``K(x, Z) L'^-1``, with ``K(Z, Z) = L L'``). Its Gram matrix is a sum over blocks of rows,
-so rows need not fit in memory, and may be worked on elsewhere: on a device.
+The hidden layer gives the Nystroem features ``K(x, Z) L'^-1``, with ``K(Z, Z) = L L'``, whose
+products tend to the kernel of the infinitely wide layer. Their Gram matrix is a sum over blocks of
+rows, so that rows need not fit in memory and the sums may be formed on a device.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import blas, lapack
 
 from .._arrays import linalg as algebra
 from .._arrays import namespace as arrays
-from .._ensemble.member import (
-    N_SAMPLED,
-    Answers,
-    Member,
-    SplitMean,
-    Targets,
-    left_out_error,
-    smoothest,
-)
+from .._lstsq.lapack import Cholesky
+from .._lstsq.ridge_factor import left_out_errors
 from .._lstsq.statistics import Gram
-from .._rows.memory import Rows, Table
+from .._rows.device import on_device
+from .._rows.memory import Rows, Table, power_of_2
+from .._rows.streamed import Joined, Raw, Sample
+from .._util.types import Array, Indices
+from ..activations import Function
+from .infinite_width import (
+    KernelMap,
+    RidgeFit,
+    RidgeTargets,
+    kernel_network,
+    last_of_least,
+    left_out_error,
+    split_mean,
+)
+from .layers import scores
 
-__all__ = ["Landmarks", "fit_some"]
-
-Array = NDArray[np.float64]
-Indices = NDArray[np.intp]
-
-# What is added to K(Z, Z), of which nothing is left of the least eigenvalues otherwise.
+# Added to the diagonal of K(Z, Z), over h: rounding leaves nothing of smaller eigenvalues.
 JITTER = 1e-9
-# Ridges tried where rows are many (a kernel of a row with itself is 1), and steps between them
-# tried beside the best.
-COARSE, FINE = np.logspace(-5, 1, 7), np.sqrt(10.0)
-# The least of a row's own weight that can be told from rounding after its leverage is taken off.
+# The candidate ridges; the kernel of a row with itself is 1.
+RIDGES = np.logspace(-5, 1, 7)
+# The least share of a row's own weight that is distinguishable from rounding once its leverage is
+# subtracted.
 LEAST_LEFT = 1e-6
+# About the number of rows in the sample that selects the ridge.
+N_SAMPLED = 600
 
 
 @dataclass(frozen=True)
 class Landmarks:
-    """A hidden layer with some rows as centres, and the Gram matrix of what it shows of all rows.
+    """A hidden layer with some rows as centres, and the Gram matrix of its features of all rows.
 
     Attributes
     ----------
-    blank : Member
-        Centres and all that `Member.hidden` needs.
     rows : Table
-        All rows, as the layer shows them.
+        All rows, their inputs mapped to K(x, Z).
     gram : Gram
-        Of the Nystroem features ``K(x, Z) L'^-1``.
+        The statistic of the Nystroem features ``K(x, Z) L'^-1``.
     L : ndarray of shape (h, h)
-        The factor, as an upper triangle L'.
+        The Cholesky factor, as an upper triangle L'.
     """
 
-    blank: Member
     rows: Table
     gram: Gram
     L: Array
 
     @classmethod
-    def of(cls, blank: Member, rows: Rows, device: str | None = None) -> Landmarks:
-        """Go through all rows once, on a device if one is given."""
-        Z = blank.X_fit_
-        KZ = blank.kernel(Z, Z, blank.scale, blank.shape.depth)
-        KZ[np.diag_indices(len(Z))] += JITTER * len(Z)
+    def of(
+        cls, kernel: KernelMap, view: Function, rows: Rows, device: str | None = None
+    ) -> Landmarks:
+        """Read all rows once, and form their Gram matrix on a device if one is given."""
+        KZ = kernel(kernel.Z)
+        KZ[np.diag_indices(len(KZ))] += JITTER * len(KZ)
         L, _ = lapack.dpotrf(KZ.T, clean=1)
-        shown = blank.shown(rows, device)
-        gram = arrays.on_host(shown.reduce(partial(Gram.of, bias=True, careful=True)))
+        mapped = _mapped(kernel, view, rows, device)
+        gram = arrays.on_host(mapped.reduce(partial(Gram.of, bias=True, careful=True)))
         # Of a symmetric matrix the upper triangle is enough, here and for Cholesky.
         AA, _ = lapack.dsygst(gram.AA.T, L)
         AB = blas.dtrsm(1.0, L, gram.AB, trans_a=1)
-        return cls(blank, shown, replace(gram, AA=AA, AB=AB), L)
-
-    def solve(self, alpha: float) -> tuple[Array, Array]:
-        """Return the factor R of ``A'A + alpha = R'R`` and the coefficients of the features."""
-        AA = np.array(self.gram.AA, order="F")
-        AA[np.diag_indices(len(AA))] += alpha
-        R, info = lapack.dpotrf(AA, clean=0, overwrite_a=1)
-        # A ridge too small for the digits that the Gram matrix has left is no solution.
-        AB = self.gram.AB
-        W = lapack.dpotrs(R, AB)[0] if info == 0 else np.full_like(AB, np.inf)
-        return R, np.asarray(W)
+        return cls(mapped, replace(gram, AA=AA, AB=AB), L)
 
     def coef(self, alpha: float) -> tuple[Array, Array, Array]:
-        """Return b, D, and the factor R of ``A'A + alpha``."""
-        R, W = self.solve(alpha)
+        """Return b, D, and the Cholesky factor R of ``A'A + alpha = R'R``."""
+        factor = Cholesky.of(self.gram.AA, alpha)
+        if factor is None:  # the ridge is below the rounding errors of the Gram matrix
+            R, W = np.eye(len(self.L)), np.full_like(self.gram.AB, np.inf)
+        else:
+            R, W = factor.R, factor.solve(self.gram.AB)
         D = blas.dtrsm(1.0, self.L, W)
         return self.gram.centre.B - self.gram.centre.A @ D, D, R
 
-    def centred(self, k: Array) -> Array:
-        """Return rows of K(x, Z) less their means."""
-        return k - arrays.like(k, self.gram.centre.A)
-
     def left_out(self, alpha: float) -> Array:
-        """Return for every row what is answered that was learned without one copy of it."""
+        """Return the left-out prediction for every row: that of a fit without one copy of it."""
         b, D, R = self.coef(alpha)
-        # One triangle instead of two for all rows.
-        both = b, D, blas.dtrmm(1.0, R, self.L)
+        # One triangular solve instead of two for all rows.
+        solution = b, D, blas.dtrmm(1.0, R, self.L)
 
-        def of_block(k: Array, y: Array, weight: Array | None) -> Answers:
-            return Answers.of(self._left_out(both, k, self.centred(k), y, weight))
+        def of_block(K: Array, y: Array, weight: Array | None) -> Joined:
+            P = arrays.to_numpy(self._left_out(solution, K, self._centred(K), y, weight))
+            return Joined(((P, P, None),))
 
-        return self.rows.reduce(of_block).joined()
+        return np.concatenate([part[0] for part in self.rows.reduce(of_block).parts])
+
+    def _centred(self, K: Array) -> Array:
+        return K - arrays.like(K, self.gram.centre.A)
 
     def _left_out(
         self,
         solution: tuple[Array, Array, Array],
-        k: Array,
+        K: Array,
         features: Array,
         y: Array,
         weight: Array | None,
     ) -> Array:
-        b, D, R = (arrays.like(k, each) for each in solution)
-        xp = arrays.namespace(k)
-        leverage = 1.0 / self.gram.centre.weight + arrays.row_squares(
-            algebra.over_triangle(features, R)
-        )
-        if weight is not None:
-            leverage *= xp.clip(weight, None, 1.0)
-        left = xp.clip(1.0 - leverage, LEAST_LEFT, None)
-        return y - (y - b - k @ D) / left[:, None]
+        assert weight is not None
+        b, D, R = (arrays.like(K, each) for each in solution)
+        squares = arrays.row_squares(algebra.over_triangle(features, R))
+        remaining = 1.0 - weight * (1.0 / self.gram.centre.weight + squares)
+        residual = (y - b - K @ D) * arrays.namespace(weight).sqrt(weight)[:, None]
+        return y - left_out_errors(residual, remaining, weight, LEAST_LEFT)
 
-    def best_ridge(self) -> float:
-        """Return the ridge with the least error of a sample of rows, left out one at a time."""
+    def best_ridge(self, ridges: Array) -> float:
+        """Return the ridge with the least leave-one-out error of a sample of rows.
+
+        Ridges halfway to the neighbours of the best candidate are tried as well.
+        """
         some = self.rows.every(max(len(self.rows) // N_SAMPLED, 1)).gathered()
-        k = some.X
-        # The Nystroem features.
-        features = algebra.over_triangle(self.centred(k), arrays.like(k, self.L))
+        K = some.X
+        features = algebra.over_triangle(self._centred(K), arrays.like(K, self.L))
 
         def error(alpha: float) -> float:
-            found = self._left_out(self.coef(alpha), k, features, some.y, some.weight)
-            return _error(some, arrays.to_numpy(found))
+            left_out = self._left_out(self.coef(alpha), K, features, some.y, some.weight)
+            return _error(some, arrays.to_numpy(left_out))
 
-        errors = {float(alpha): error(alpha) for alpha in COARSE}
-        best = COARSE[smoothest(list(errors.values()))]
-        errors |= {float(alpha): error(alpha) for alpha in (best / FINE, best * FINE)}
+        errors = {float(alpha): error(alpha) for alpha in ridges}
+        if len(ridges) > 1:
+            best, step = ridges[last_of_least(list(errors.values()))], ridges[1] / ridges[0]
+            halfway = best / np.sqrt(step), best * np.sqrt(step)
+            errors |= {float(alpha): error(alpha) for alpha in halfway}
         alphas = np.sort(list(errors))
-        return float(alphas[smoothest([errors[alpha] for alpha in alphas])])
+        return float(alphas[last_of_least([errors[alpha] for alpha in alphas])])
 
 
-def fit_some(blank: Member, X: Array, targets: Targets, device: str | None = None) -> Member:
-    """Return the member with given centres, learned from all rows, block by block.
+def _mapped(kernel: KernelMap, view: Function, rows: Rows, device: str | None) -> Table:
+    """Return rows with their inputs mapped to K(x, Z); the view is applied in NumPy."""
+    width = len(kernel.Z)
+    if device is None:
+        return rows.map(lambda X: kernel(view(X)), width)
 
-    Of some ridges, the one with the least error of a sample of rows is taken. What all rows have a
-    part in is computed on a device, if one is given.
+    def viewed(X: Array, y: Array, weight: Array | None) -> Raw:
+        return view(X), y, weight
+
+    step = max(len(rows) // N_SAMPLED, 1)
+    some = rows.every(step)
+    sample = Sample(Rows(*viewed(some.X, some.y, some.weight)), power_of_2(step))
+    return on_device(rows, device, viewed, sample).map(kernel, width)
+
+
+def fit_nystroem(
+    kernel: KernelMap,
+    view: Function,
+    X: Array,
+    targets: RidgeTargets,
+    device: str | None = None,
+    ridges: Array = RIDGES,
+) -> RidgeFit:
+    """Fit a kernel network with given centres to all rows, in blocks.
+
+    The selected ridge has the least error of a sample of rows, or of the splits.
+
+    Parameters
+    ----------
+    kernel, view
+        The kernel and its centres, and the view of the inputs that shows them.
+    X : ndarray of shape (m, d)
+        The inputs.
+    targets : RidgeTargets
+        The targets; its own ridges are not used.
+    device : str, optional
+        The device on which the sums over rows are formed.
+    ridges : ndarray
+        The candidate ridges, in geometric progression.
     """
     rows = Rows(X, targets.Y, targets.weight)
-    layer = Landmarks.of(blank, rows, device)
+    layer = Landmarks.of(kernel, view, rows, device)
+
+    def of_fold(fold: Indices) -> tuple[Indices, Array]:
+        kept = np.setdiff1d(np.arange(len(X)), fold)
+        some = Rows(X[kept], targets.Y[kept], targets.weight[kept])
+        without = Landmarks.of(kernel, view, some, device)
+        b, D, _ = zip(*(without.coef(alpha) for alpha in ridges), strict=True)
+        # One network with the outputs of all ridges.
+        network = kernel_network(np.hstack(D), np.hstack(b), kernel, view)
+        predictions = scores(network, X[fold], device).reshape(len(fold), len(ridges), -1)
+        return fold, np.moveaxis(predictions, 1, 0)
+
     if targets.splits is None:
-        alpha = layer.best_ridge()
-        found = layer.left_out(alpha)
+        alpha = layer.best_ridge(ridges)
+        left_out = layer.left_out(alpha)
     else:
-        folds = _kfold(blank, rows, COARSE, targets.splits, device)
-        best = smoothest([_error(rows, each) for each in folds])
-        alpha, found = float(COARSE[best]), folds[best]
+        folds = split_mean((len(ridges), *rows.y.shape), map(of_fold, targets.splits))
+        best = last_of_least([_error(rows, each) for each in folds])
+        alpha, left_out = float(ridges[best]), folds[best]
     b, D, _ = layer.coef(alpha)
-    error = _error(rows, found)
-    return replace(blank, dual_coef_=D, intercept_=b, alpha_=alpha, error=error, left_out=found)
+    network = kernel_network(D, b, kernel, view)
+    return RidgeFit(network, alpha, _error(rows, left_out), left_out)
 
 
 def _error(rows: Rows, left_out: Array) -> float:
-    weight = np.ones(len(rows)) if rows.weight is None else arrays.to_numpy(rows.weight)
-    return left_out_error(arrays.to_numpy(rows.y), left_out, weight)
-
-
-def _kfold(
-    blank: Member, rows: Rows, alphas: Array, splits: Sequence[Indices], device: str | None
-) -> Array:
-    mean = SplitMean((len(alphas), *rows.y.shape))
-    for split in splits:
-        kept = np.setdiff1d(np.arange(len(rows)), split)
-        weight = None if rows.weight is None else rows.weight[kept]
-        layer = Landmarks.of(blank, Rows(rows.X[kept], rows.y[kept], weight), device)
-        b, D, _ = zip(*(layer.coef(alpha) for alpha in alphas), strict=True)
-        # All ridges answer at once, as outputs of one member.
-        together = replace(blank, dual_coef_=np.hstack(D), intercept_=np.hstack(b))
-        answers = together(rows.X[split], device).reshape(len(split), len(alphas), -1)
-        mean.add(split, np.moveaxis(answers, 1, 0))
-    return mean.value
+    assert rows.weight is not None
+    return left_out_error(arrays.to_numpy(rows.y), left_out, arrays.to_numpy(rows.weight))

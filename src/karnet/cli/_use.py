@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from .._estimator.layer_table import layer_table
+from .._estimator.notebook import layer_table
 from .._util.atomic_file import check_writable, whole_file
 from .._util.extras import require
 from .._util.text_table import TextTable

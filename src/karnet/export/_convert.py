@@ -16,9 +16,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.impute import SimpleImputer
 
 from .._arrays.namespace import on_host
-from .._ensemble.member import Member
-from .._estimator.targets import class_targets
-from .._network.infinite_width import InfiniteLayers, ProductsWith
+from .._estimator.targets import class_outputs
+from .._network.infinite_width import KernelMap
 from .._network.layers import Network
 from .._util.extras import require
 from .._util.messages import shown
@@ -260,8 +259,8 @@ def _input_map(g: Graph, input_map: Any, x: str) -> str:
         case ExpOf(f=f):
             check_known(f)
             return exp_of(g, activated(g, f, x))
-        case ProductsWith(kernel=InfiniteLayers(kernel, depth, direct_links), Z=Z):
-            K = kernel_of(g, kernel, x, Z, depth=depth)
+        case KernelMap(kernel, scale, depth, direct_links, Z):
+            K = kernel_of(g, kernel, x, Z, scale, depth)
             return g.product(x, Z.T, K) if direct_links else K
     raise ValueError(f"an input map {type(input_map).__name__} cannot be exported to ONNX.")
 
@@ -277,7 +276,7 @@ def _classifier(g: Graph, estimator: KARClassifier, x: str) -> tuple[str, str]:
         probabilities = g.op("Softmax", g.op("Mul", scores, 4.0), axis=1)
         return _labels(g, estimator, g.largest(scores)), probabilities
     f = network.layers[-1].f
-    low, high = f.phi(class_targets(f, 2))[:, 0]
+    low, high = f.phi(class_outputs(f, 2))[:, 0]
     Z = _network(g, network, x, activate=False)
     decision = g.op("Mul", g.op("Sub", Z, (low + high) / 2.0), 2.0 / (high - low))
     codes = g.cast(g.op("Greater", g.op("Squeeze", decision, np.array([1])), 0.0), "INT64")
@@ -289,22 +288,21 @@ def _regressor(g: Graph, estimator: KARRegressor, x: str) -> tuple[str]:
     return (_network(g, estimator._network(), x, activate=True),)
 
 
-def _mean_prediction(g: Graph, members: list[Member], x: str) -> str:
-    """Return the mean prediction of an ensemble; members may share a view of the inputs."""
+def _mean_prediction(g: Graph, networks: list[Network], x: str) -> str:
+    """Return the mean scores of networks, which may share a view of the inputs."""
     shown: dict[int, str] = {}
     total = ""
-    for member in members:
-        if id(member.view) not in shown:
-            shown[id(member.view)] = seen_through(g, member.view, x)
-        view, shape = shown[id(member.view)], member.shape
-        K = kernel_of(g, shape.kernel, view, member.X_fit_, member.scale, shape.depth)
-        answer = g.product(K, member.dual_coef_, member.intercept_)
-        total = g.op("Add", total, answer) if total else answer
-    return g.op("Div", total, float(len(members)))
+    for network in networks:
+        view: Any = network.view
+        if id(view) not in shown:
+            shown[id(view)] = seen_through(g, view, x)
+        scores = _network(g, network, shown[id(view)], activate=False)
+        total = g.op("Add", total, scores) if total else scores
+    return g.op("Div", total, float(len(networks)))
 
 
 def _classifier_cv(g: Graph, estimator: KARClassifierCV, x: str) -> tuple[str, str]:
-    scores = _mean_prediction(g, estimator.estimators_, x)
+    scores = _mean_prediction(g, estimator._networks(), x)
     certain = g.op("Softmax", g.op("Div", scores, estimator.temperature_), axis=1)
     scaled = g.op("Mul", certain, 1.0 - estimator.doubt_)
     probabilities = g.op("Add", scaled, estimator.doubt_ / len(estimator.classes_))
@@ -312,7 +310,7 @@ def _classifier_cv(g: Graph, estimator: KARClassifierCV, x: str) -> tuple[str, s
 
 
 def _regressor_cv(g: Graph, estimator: KARRegressorCV, x: str) -> tuple[str]:
-    standardised = _mean_prediction(g, estimator.estimators_, x)
+    standardised = _mean_prediction(g, estimator._networks(), x)
     return (g.op("Add", g.op("Mul", standardised, estimator._scale), estimator._mean),)
 
 

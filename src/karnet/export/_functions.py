@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.special import erfcx
 
 from .._ensemble.views import Indicators, Ranks, Standard, Stretched, View
-from ..activations import EXP_LIMIT, HUGE, LEAK, LOG_FOR, TINY, Activation, by_name
+from ..activations import EPS, EXP_LIMIT, LARGEST_INPUT, LEAK, LOG_FOR, Activation, by_name
 from ..kernels import KERNELS
 from ._graph import Graph, Value
 
@@ -109,13 +109,13 @@ def _cos(g: Graph, x: str) -> str:
 
 
 def _logit(g: Graph, x: str) -> str:
-    x = g.op("Clip", x, -HUGE, HUGE)
+    x = g.op("Clip", x, -LARGEST_INPUT, LARGEST_INPUT)
     odds = g.op("Abs", g.op("Div", x, g.op("Sub", 1.0, x)))
-    return g.op("Log", g.op("Clip", odds, TINY, 1.0 / TINY))
+    return g.op("Log", g.op("Clip", odds, EPS, 1.0 / EPS))
 
 
 def _clipped(g: Graph, x: str) -> str:
-    return _logit(g, g.op("Clip", x, TINY, 1.0 - TINY))
+    return _logit(g, g.op("Clip", x, EPS, 1.0 - EPS))
 
 
 def _plain(kind: str) -> Function:
@@ -152,7 +152,7 @@ def check_known(f: Activation) -> None:
 def activated(g: Graph, f: Activation, x: str) -> str:
     """Return f(x) for an activation that is not a custom one."""
     if f.name.startswith(LOG_FOR):
-        return g.op("Log", g.op("Max", x, TINY))
+        return g.op("Log", g.op("Max", x, EPS))
     return FUNCTIONS[f.name](g, x)
 
 

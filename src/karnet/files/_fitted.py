@@ -19,6 +19,7 @@ from sklearn.preprocessing import OneHotEncoder
 from .._estimator.ensemble_base import KARNetworkCV
 from .._estimator.network_base import KARNetwork
 from ._check import RefusedError
+from ._format_1 import upgrade
 
 # The numbers of rows that a network predicts; a shape that fits one by chance does not fit both.
 TRIAL_ROWS = (2, 3)
@@ -35,6 +36,7 @@ PER_FEATURE = {
 def check_fitted(model: Any) -> None:
     """Raise an error if the attributes of a model, or of a part of it, do not fit together."""
     for part in _parts(model):
+        upgrade(part)
         for kind, check in CHECKS.items():
             if isinstance(part, kind):
                 try:
@@ -73,7 +75,7 @@ def _expect(condition: bool) -> None:
 def _check_network(net: KARNetwork) -> None:
     if not hasattr(net, "layers_"):
         return
-    deepest = getattr(getattr(net._input_map, "kernel", None), "depth", 1)
+    deepest = getattr(net._input_map, "depth", 1)
     _expect(type(deepest) is int and 0 < deepest <= DEEPEST)
     first = net.X_fit_.shape[1] if hasattr(net, "X_fit_") else net.coefs_[0].shape[0]
     layers = net._network().layers
@@ -86,9 +88,10 @@ def _check_average(net: KARNetworkCV) -> None:
     if not hasattr(net, "estimators_"):
         return
     for member in net.estimators_:
-        depth, features = member.shape.depth, member.view.features
-        _expect(member.dual_coef_.ndim == 2 and member.intercept_.ndim == 1)
-        _expect(type(depth) is int and 0 < depth <= DEEPEST)
+        features = member.view.features
+        _expect(all(each.V.ndim == 2 and each.w.ndim == 1 for each in member.network.layers))
+        for depth in (member.shape.depth, member.kernel_map.depth):
+            _expect(type(depth) is int and 0 < depth <= DEEPEST)
         _expect(bool(((features >= 0) & (features < net.n_features_in_)).all()))
     if hasattr(net, "_mean"):
         _expect(net._mean.shape == net._scale.shape == net.estimators_[0].intercept_.shape)

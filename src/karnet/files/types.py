@@ -37,15 +37,19 @@ TAGS = {
     "ExpOf": "karnet.activations.ExpOf",
     "Gram": "karnet._lstsq.statistics.Gram",
     "Indicators": "karnet._ensemble.views.Indicators",
-    "InfiniteLayers": "karnet._network.infinite_width.InfiniteLayers",
+    "InfiniteLayers1": "karnet.files._format_1.InfiniteLayers1",
     "KARClassifier": "karnet.estimators.KARClassifier",
     "KARClassifierCV": "karnet.selection.KARClassifierCV",
     "KARRegressor": "karnet.estimators.KARRegressor",
     "KARRegressorCV": "karnet.selection.KARRegressorCV",
+    "KernelMap": "karnet._network.infinite_width.KernelMap",
+    "Layer": "karnet._network.layers.Layer",
     "Member": "karnet._ensemble.member.Member",
+    "Member1": "karnet.files._format_1.Member1",
     "Moments": "karnet._lstsq.statistics.Moments",
+    "Network": "karnet._network.layers.Network",
     "Plan": "karnet.learner.Plan",
-    "ProductsWith": "karnet._network.infinite_width.ProductsWith",
+    "ProductsWith1": "karnet.files._format_1.ProductsWith1",
     "Ranks": "karnet._ensemble.views.Ranks",
     "Report": "karnet.learner.Report",
     "RidgePath": "karnet.loo.RidgePath",
@@ -55,10 +59,10 @@ TAGS = {
     "Stretched": "karnet._ensemble.views.Stretched",
     "Triangle": "karnet._lstsq.statistics.Triangle",
 }
-# Where files of format 1 say that these classes are.
+# Where files of format 1 say that these classes are; those whose fields have changed end in 1.
 FORMAT_1 = {
-    "_infinite": ("InfiniteLayers", "ProductsWith"),
-    "_members": ("Member", "Shape"),
+    "_infinite": ("InfiniteLayers1", "ProductsWith1"),
+    "_members": ("Member1", "Shape"),
     "_statistics": ("Centre", "Gram", "Moments", "Stack", "Triangle"),
     "_views": ("Indicators", "Ranks", "Standard", "Stretched"),
     "accumulate": ("Accumulator",),
@@ -204,8 +208,10 @@ def by_tag(schema: str) -> str:
 
     def tagged(node: re.Match[str]) -> str:
         module, name = node.groups()
-        known = name in FORMAT_1.get(module, ())
-        return f'"__module__":"{__name__}","__class__":"{name}"' if known else node[0]
+        for tag in FORMAT_1.get(module, ()):
+            if name in (tag, tag.removesuffix("1")):
+                return f'"__module__":"{__name__}","__class__":"{tag}"'
+        return node[0]
 
     pattern = r'"__module__":\s*"karnet\.(\w+)",\s*"__class__":\s*"(\w+)"'
     return re.sub(pattern, tagged, schema)

@@ -192,7 +192,7 @@ class _Score:
 def _kernel_matrix(member: Any, X: Array) -> Array:
     """Return the products of the hidden layer's outputs for all pairs of rows."""
     A = member.view(X)
-    return np.asarray(member.kernel(A, A, member.scale, member.shape.depth))
+    return np.asarray(member.kernel_map.at(A)(A))
 
 
 def _at_widths(

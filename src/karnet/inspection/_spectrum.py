@@ -151,9 +151,8 @@ def _of_layers(network: Any, X: Array) -> Iterator[Spectrum]:
 
 
 def _of_members(network: Any, X: Array) -> Iterator[Spectrum]:
-    for k, member in enumerate(network.estimators_, start=1):
-        rcond = EPS * len(member.X_fit_)
-        yield Spectrum(f"network {k}", _singular_values(member.hidden(X)), rcond, 0.0)
+    for k, each in enumerate(network._networks(), start=1):
+        yield Spectrum(f"network {k}", _singular_values(each.features(X)), EPS * each.width, 0.0)
 
 
 def _singular_values(A: Array) -> Array:

@@ -24,6 +24,7 @@ from .._estimator.network_base import AnyActivation
 from .._lstsq.solve import check_non_negative
 from .._network.layers import Layer, Network, outputs
 from .._rows.memory import Rows, dense
+from .._util.checks import check_positive_integer
 from ..activations import ACTIVATIONS, Activation, Array, Function, resolve_activation
 from ..learner import indicator
 
@@ -227,7 +228,7 @@ class _LevenbergMarquardt(BaseEstimator):
     def _fit_network(self, X: Any, Y: Array, default_output: Activation | None) -> None:
         seconds = self.time_limit
         rules = Rules(
-            max_iter=parameters.check_positive_integer("max_iter", self.max_iter),
+            max_iter=check_positive_integer("max_iter", self.max_iter),
             time_limit=np.inf if seconds is None else check_non_negative("time_limit", seconds),
         )
         span = check_non_negative("init_span", self.init_span)

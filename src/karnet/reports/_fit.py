@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from .. import __version__
-from .._estimator.layer_table import layer_table
+from .._estimator.notebook import layer_table
 from .._pages import environment
 from .._pages import html as page
 from .._pages.style import svg
