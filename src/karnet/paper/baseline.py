@@ -21,10 +21,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._estimator import parameters, validation
 from .._estimator.network_base import AnyActivation
-from .._lstsq.solve import check_non_negative
 from .._network.layers import Layer, Network, outputs
 from .._rows.memory import Rows, dense
-from .._util.checks import check_positive_integer
+from .._util.checks import check_non_negative, check_positive_integer
 from ..activations import ACTIVATIONS, Activation, Array, Function, resolve_activation
 from ..learner import indicator
 
