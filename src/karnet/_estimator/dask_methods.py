@@ -10,15 +10,12 @@ from collections.abc import Callable
 from copy import copy
 from functools import partial
 from itertools import repeat
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from .._rows.memory import Statistic
-from .._rows.streamed import Passes, column_names
-
-S = TypeVar("S", bound=Statistic)
+from .._rows.memory import S
+from .._rows.streamed import AsInputs, Passes, column_names
 
 # Rows that are scored at a time.
 SCORED_ROWS = 2**16
@@ -30,18 +27,14 @@ def is_dask(*tables: Any) -> bool:
     return dask is not None and any(map(dask.is_dask_collection, tables))
 
 
-def passes_over(
-    as_inputs: Callable[[Any], Any], X: Any, y: Any, sample_weight: Any = None
-) -> Passes:
+def passes_over(as_inputs: AsInputs, X: Any, y: Any, sample_weight: Any = None) -> Passes:
     """Return passes over Dask collections; `as_inputs` converts a block of X to an array."""
     from .._rows.dask import DaskPasses
 
     return DaskPasses.over(as_inputs, X, y, sample_weight)
 
 
-def over_blocks(
-    estimator: Any, of_block: Callable[..., S], as_inputs: Callable[[Any], Any], *tables: Any
-) -> S:
+def over_blocks(estimator: Any, of_block: Callable[..., S], as_inputs: AsInputs, *tables: Any) -> S:
     """Return the merged results of ``of_block(estimator, X, y, weight)`` for all blocks."""
     from .._rows.dask import check_kind, row_of_zeros
 
@@ -74,8 +67,5 @@ def _for_blocks(estimator: Any, names: tuple[str, ...] | None = None) -> Any:
     return copied
 
 
-def _predict(
-    method: str, args: tuple[Any, ...], options: dict[str, Any], X: Any, estimator: Any
-) -> NDArray[Any]:
-    predictions: NDArray[Any] = getattr(estimator, method)(X, *args, **options)
-    return predictions
+def _predict(method: str, args: Any, options: Any, X: Any, estimator: Any) -> Any:
+    return getattr(estimator, method)(X, *args, **options)
