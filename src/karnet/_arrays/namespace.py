@@ -119,8 +119,9 @@ def _special(name: str, x: Any) -> Any:
     return like(x, getattr(special, name)(to_numpy(x))) if own is None else own(x)
 
 
-# ``1 / (1 + exp(-x))``, its logarithm, and the error function.
-expit, log_expit, erf = (partial(_special, name) for name in ("expit", "log_expit", "erf"))
+expit = partial(_special, "expit")  # 1 / (1 + exp(-x))
+log_expit = partial(_special, "log_expit")  # the logarithm of 1 / (1 + exp(-x))
+erf = partial(_special, "erf")  # the error function
 
 
 def exp_in_place(x: Any) -> Any:
