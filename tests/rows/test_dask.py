@@ -367,12 +367,12 @@ def test_however_rows_are_cut_they_are_added_up_in_one_order(heights, cuts):
     places = [{"start": i, "size": j - i} for i, j in pairwise(edges)]
     ends = [cutter.ends(rows, **place) for rows, place in zip(tables, places, strict=True)]
     runs = []
-    for step in cutter.steps([len(table[0]) for table in tables]):
-        k = step.tables.start
-        if len(step.tables) == 1:
-            runs.append(cutter.whole(tables[k], **places[k], blocks=step.blocks))
+    for blocks, span in cutter.steps([len(table[0]) for table in tables]):
+        k = span.start
+        if len(span) == 1:
+            runs.append(cutter.whole(tables[k], **places[k], blocks=blocks))
         else:
-            runs.append(cutter.seam(*(ends[k] for k in step.tables), block=step.blocks.start))
+            runs.append(cutter.seam(*(ends[k] for k in span), block=blocks.start))
     while len(runs) > 1:
         runs = [merged_runs(*runs[i : i + 3]) for i in range(0, len(runs), 3)]
     assert total(runs[0]).value == expected.value
@@ -382,8 +382,8 @@ def test_rows_that_wait_for_others_do_not_keep_their_table_in_memory():
     cutter = Cutter.into([60, 40], 100, lambda X, y, weight: Sum(X.sum(axis=0)))
     x = np.ones((80, 1))
     parts = cutter.ends((x, x[:, 0], None), start=10, size=80)
-    assert [len(part.rows[0]) for part in parts] == [50, 30]
-    assert all(array.base is None for part in parts for array in part.rows[:2])
+    assert [len(rows[0]) for _, rows in parts] == [50, 30]
+    assert all(array.base is None for _, rows in parts for array in rows[:2])
 
 
 def blas_threads():

@@ -13,12 +13,10 @@ from itertools import repeat
 from typing import Any, TypeVar, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
-from .._rows.memory import Statistic
+from .._rows.memory import S
 from .._rows.streamed import Passes, column_names
 
-S = TypeVar("S", bound=Statistic)
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 # Rows that are scored at a time.
@@ -87,8 +85,5 @@ def _for_blocks(estimator: Any, names: tuple[str, ...] | None = None) -> Any:
     return copied
 
 
-def _predict(
-    method: str, args: tuple[Any, ...], options: dict[str, Any], X: Any, estimator: Any
-) -> NDArray[Any]:
-    predictions: NDArray[Any] = getattr(estimator, method)(X, *args, **options)
-    return predictions
+def _predict(method: str, args: Any, options: Any, X: Any, estimator: Any) -> Any:
+    return getattr(estimator, method)(X, *args, **options)

@@ -10,5 +10,4 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 # Row numbers or codes of classes.
 Indices = NDArray[np.intp]
-Mask = NDArray[np.bool_]
 AnyArray = NDArray[Any]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -48,22 +49,12 @@ def is_large(path: Path, max_rows: int | None = None) -> bool:
 
 @dataclass(frozen=True)
 class Source:
-    """The blocks of a file, and the rows for the encoding and for the score.
-
-    Attributes
-    ----------
-    path : Path
-        The file.
-    target : Target
-        The target of all rows.
-    sampled, held_out : ndarray of bool
-        The rows with a target that the encoding is fitted to, and the held-out rows.
-    """
+    """The blocks of a file, and the rows for the encoding and for the score."""
 
     path: Path
-    target: Target
-    sampled: NDArray[np.bool_]
-    held_out: NDArray[np.bool_]
+    target: Target  # of all rows
+    sampled: NDArray[np.bool_]  # the rows with a target that the encoding is fitted to
+    held_out: NDArray[np.bool_]  # the rows with a target for the score
 
     @classmethod
     def of(cls, path: Path, target: Target) -> Source:
@@ -102,19 +93,8 @@ def fit_large(
 ) -> TableFit:
     """Fit a network of 1000 units to a Parquet file of any number of rows, block by block.
 
-    Parameters
-    ----------
-    path : Path
-        The file.
-    target, task, device
-        As in `fit_table`.
-    tell : callable
-        A function that is called with a sentence for each step.
-
-    Returns
-    -------
-    TableFit
-        Its score is the score on held-out rows.
+    `target`, `task` and `device` as in `fit_table`; `tell` is called with a sentence for each step.
+    The score is the score on held-out rows.
     """
     where = device_of(device)
     names, full_target = _target(path, target, task)
@@ -124,12 +104,8 @@ def fit_large(
     encoder = encoder_steps(names)
     transform = dict(encoder).get("vectorizer")
     V = encoded(transform, sample, names, fit=True)
-    steps = Pipeline(
-        [
-            ("imputer", SimpleImputer(strategy="median", keep_empty_features=True)),
-            ("scaler", StandardScaler()),
-        ]
-    )
+    imputer = SimpleImputer(strategy="median", keep_empty_features=True)
+    steps = Pipeline([("imputer", imputer), ("scaler", StandardScaler())])
     network = _shaped(steps.fit_transform(V), y, full_target.task, where)
 
     def blocks() -> Iterator[tuple[Any, NDArray[Any]]]:
@@ -147,13 +123,8 @@ def fit_large(
     rows, targets = source.gathered(source.held_out)
     score = float(network.score(steps.transform(encoded(transform, rows, names)), targets))
     how = f"{len(targets)} rows left out"
-    about = {
-        "target": target,
-        "task": full_target.task,
-        "columns": names,
-        "rows": len(full_target.y),
-    }
-    model.table_ = about | {"score": score, "judged_by": how}
+    about = {"target": target, "task": full_target.task, "columns": names}
+    model.table_ = about | {"rows": len(full_target.y), "score": score, "judged_by": how}
     return TableFit(model, full_target, score, how, (rows, targets), sample)
 
 
@@ -175,12 +146,8 @@ def _shaped(X: NDArray[Any], y: NDArray[Any], task: str, device: str | None) -> 
     kind: Any = KARClassifier if task == "classification" else KARRegressor
     drawn = np.random.RandomState(SEED).standard_normal((X.shape[1] + 1, SIZES.hidden_units))
     drawn[1:] /= np.sqrt(X.shape[1])
-    settings: dict[str, Any] = {"activation": "tanh", "direct_links": True, "random_state": SEED}
-    settings["device"] = device
-
-    def network(**others: Any) -> Any:
-        return kind((SIZES.hidden_units,), **settings, **others)
-
+    shape: Any = {"hidden_layer_sizes": (SIZES.hidden_units,), "direct_links": True}
+    network = partial(kind, **shape, activation="tanh", device=device, random_state=SEED)
     order = np.random.RandomState(SEED).permutation(len(X))
     train, test = np.split(order, [max(2 * len(X) // 3, 1)])
 

@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import BinaryIO, TypeVar
+from typing import TypeVar
 
 import pyarrow as pa
 
@@ -75,7 +75,7 @@ def read_table(path: str | os.PathLike[str]) -> Table:
     path = Path(path)
     kind = kind_of(path)
     if kind in ("text", "gzip"):
-        usual = "\t" if _suffix(path) in TABS else ","
+        usual = "\t" if path.name.lower().removesuffix(".gz").endswith(TABS) else ","
         columns, notes = read_text(_bytes(path, kind == "gzip"), path.name, usual)
     else:
         columns, notes = _columnar(path, kind), []
@@ -83,19 +83,7 @@ def read_table(path: str | os.PathLike[str]) -> Table:
 
 
 def table_blocks(path: str | os.PathLike[str], n_rows: int = 2**16) -> Iterator[Table]:
-    """Yield a table in blocks of rows; memory holds one block of a Parquet file of any size.
-
-    Parameters
-    ----------
-    path : path
-        The file.
-    n_rows : int
-        The largest number of rows in a block.
-
-    Yields
-    ------
-    Table
-    """
+    """Yield blocks of at most `n_rows` rows; memory holds one block of any Parquet file."""
     path = Path(path)
     if kind_of(path) != "parquet":
         table = read_table(path)
@@ -103,38 +91,28 @@ def table_blocks(path: str | os.PathLike[str], n_rows: int = 2**16) -> Iterator[
             yield replace(table, columns=table.columns.slice(start, n_rows))
         return
     check_names(unbroken(path, lambda: Parquet().schema(path).names), path.name)
-    for batch in read_batches(Parquet(), path, n_rows):
+    for batch in read_batches(Parquet(), path, n_rows, None, ()):
         yield Table(path.name, pa.Table.from_batches([batch]))
-
-
-def _suffix(path: Path) -> str:
-    suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() != ".gz"]
-    return suffixes[-1] if suffixes else ""
 
 
 def _bytes(path: Path, compressed: bool) -> bytes:
     most = int(SIZES.text_share * memory())
+    parts, n_left = [], most + 1
     try:
         with gzip.open(path) if compressed else path.open("rb") as file:
-            data = _up_to(file, most + 1)
+            # In parts: no memory is reserved for more bytes than there are.
+            while n_left > 0 and (part := file.read(min(n_left, TEXT_PART))):
+                parts.append(part)
+                n_left -= len(part)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise ValueError(f"{path.name} is damaged: its compressed data break off.") from error
     except OSError as error:
         raise ValueError(f"{path} cannot be read: {error.strerror or error}.") from error
-    if len(data) > most:
+    if not n_left:
         raise ValueError(
             f"{path.name} is too large to be read as text, which fits in memory up to "
             f"{most / 2**30:.1f} GiB: save it as Parquet, which is read in parts."
         )
-    return data
-
-
-def _up_to(file: BinaryIO | gzip.GzipFile, most: int) -> bytes:
-    """Return at most `most` bytes of a file; no memory is reserved for more than there are."""
-    parts = []
-    while most > 0 and (part := file.read(min(most, TEXT_PART))):
-        parts.append(part)
-        most -= len(part)
     return b"".join(parts)
 
 

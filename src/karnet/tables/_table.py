@@ -12,7 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import compute, types
 
-from .._rows.arrow_files import is_text
+from .._rows.arrow_files import is_numeric, is_text
 from .._util.messages import shown
 from ._names import listed
 
@@ -70,10 +70,7 @@ class Table:
         if not nameless:
             return self
         numbers = as_numbers(plain(self.columns[nameless[0]], nameless[0], self.name))
-        if numbers is None or not np.isfinite(numbers).all():
-            numbers = np.zeros(2)
-        steps = np.diff(numbers)
-        if not (steps == 1.0).all():
+        if numbers is None or not np.isfinite(numbers).all() or (np.diff(numbers) != 1.0).any():
             raise ValueError(
                 f"column {self.names.index(nameless[0]) + 1} of {self.name} has no name, and does "
                 "not hold row numbers: give it a name."
@@ -98,18 +95,13 @@ class Table:
         -------
         pandas.DataFrame
         """
-        self._check_columns(names)
-        selected = [plain(self.columns[name], name, self.name) for name in names]
-        selected = [
-            as_text(column) if name in text else column
-            for name, column in zip(names, selected, strict=True)
-        ]
+        columns = zip(names, self._plain(names), strict=True)
+        selected = [as_text(each) if name in text else each for name, each in columns]
         return pa.table(selected, names=list(names)).to_pandas()
 
     def numbers(self, names: Sequence[str]) -> NDArray[np.float64]:
         """Return some columns as numbers, gaps as NaN; columns of other values are refused."""
-        self._check_columns(names)
-        columns = [plain(self.columns[name], name, self.name) for name in names]
+        columns = self._plain(names)
         kinds = {column.type for column in columns}
         if len(kinds) == 1:
             # At once: with very many columns one call for each would take long.
@@ -117,18 +109,19 @@ class Table:
             numbers = as_numbers(pa.chunked_array(chunks, kinds.pop()))
             if numbers is not None:
                 return np.ascontiguousarray(numbers.reshape(len(names), len(self)).T)
-        return np.column_stack([self._number(*each) for each in zip(names, columns, strict=True)])
+        arrays = []
+        for name, column in zip(names, columns, strict=True):
+            numbers = as_numbers(column)
+            if numbers is None:
+                raise ValueError(
+                    f"column {shown(name)} of {self.name} holds values other than numbers, but a "
+                    f"table of {len(self.names)} columns may hold numbers only: leave it out."
+                )
+            arrays.append(numbers)
+        return np.column_stack(arrays)
 
-    def _number(self, name: str, column: pa.ChunkedArray) -> NDArray[np.float64]:
-        numbers = as_numbers(column)
-        if numbers is None:
-            raise ValueError(
-                f"column {shown(name)} of {self.name} holds values other than numbers, but a "
-                f"table of {len(self.names)} columns may hold numbers only: leave it out."
-            )
-        return numbers
-
-    def _check_columns(self, names: Sequence[str]) -> None:
+    def _plain(self, names: Sequence[str]) -> list[pa.ChunkedArray]:
+        """Return some columns as float64, strings or timestamps, if the table has them."""
         own = set(self.names)
         missing = [name for name in names if name not in own]
         if missing:
@@ -136,6 +129,7 @@ class Table:
             raise ValueError(
                 f"{self.name} lacks the {n} {listed(missing)} that the model was fitted on."
             )
+        return [plain(self.columns[name], name, self.name) for name in names]
 
 
 def plain(column: pa.ChunkedArray, name: str, where: str) -> pa.ChunkedArray:
@@ -156,10 +150,8 @@ def plain(column: pa.ChunkedArray, name: str, where: str) -> pa.ChunkedArray:
         fine = pa.duration("us") if types.is_duration(kind) else pa.time64("us")
         count = column.cast(fine, safe=False).cast(pa.int64())
         return compute.divide(count.cast(pa.float64(), safe=False), 1e6)
-    if types.is_floating(kind) or types.is_integer(kind) or types.is_null(kind):
-        return column.cast(pa.float64(), safe=False)
-    if types.is_decimal(kind):
-        return column.cast(pa.float64())
+    if is_numeric(kind):
+        return column.cast(pa.float64(), safe=types.is_decimal(kind))
     raise ValueError(
         f"column {shown(name)} of {where} holds {kind}, not numbers, text or dates: leave it out."
     )

@@ -42,28 +42,15 @@ LARGEST_PARSED = 2**31 - 2
 
 
 def read_text(data: bytes, name: str, usual: str) -> tuple[pa.Table, list[str]]:
-    """Return the cells of a table as text, and the assumptions made in reading them.
+    """Return the columns of a table as strings, and one sentence for each assumption made.
 
-    Parameters
-    ----------
-    data : bytes
-        The content of the file.
-    name : str
-        The name of the file in sentences.
-    usual : str
-        The delimiter that the suffix of the file suggests.
-
-    Returns
-    -------
-    columns : pyarrow.Table
-        All columns are strings.
-    notes : list of str
-        One sentence for each assumption.
+    `name` is the name of the file in sentences, and `usual` the delimiter that its suffix suggests.
     """
     text, notes = _decoded(data, name)
     if not text.strip():
         raise ValueError(f"{name} is empty: a table has a line of column names, and rows below.")
-    lines = _first_lines(text)
+    all_lines = (match[0] for match in re.finditer(r"[^\r\n]+", text))
+    lines = list(islice((line for line in all_lines if line.strip()), FIRST_LINES))
     delimiter = _delimiter(lines, usual, name)
     if delimiter != usual:
         notes.append(
@@ -84,21 +71,15 @@ def _decoded(data: bytes, name: str) -> tuple[str, list[str]]:
     encoding = next((code for mark, code in MARKS.items() if data.startswith(mark)), "utf-8")
     if encoding not in WIDE_ENCODINGS:
         _refuse_binary(data[:FIRST_BYTES], name)
+    code = encoding.upper()
     try:
         text = data.decode(encoding)
-        return text, [
-            f"{name} is read as {encoding.upper()}."
-        ] if encoding in WIDE_ENCODINGS else []
+        return text, [f"{name} is read as {code}."] if encoding in WIDE_ENCODINGS else []
     except UnicodeDecodeError as error:
         if encoding in WIDE_ENCODINGS:
-            raise ValueError(
-                f"{name} begins as {encoding.upper()} but is not: save it as UTF-8."
-            ) from error
-    note = (
-        f"{name} is not UTF-8: read as Latin-1 (Windows-1252); if letters look wrong, save it as "
-        "UTF-8."
-    )
-    return data.decode("cp1252", errors="replace"), [note]
+            raise ValueError(f"{name} begins as {code} but is not: save it as UTF-8.") from error
+    advice = "read as Latin-1 (Windows-1252); if letters look wrong, save it as UTF-8."
+    return data.decode("cp1252", errors="replace"), [f"{name} is not UTF-8: {advice}"]
 
 
 def _refuse_binary(sample: bytes, name: str) -> None:
@@ -108,12 +89,6 @@ def _refuse_binary(sample: bytes, name: str) -> None:
         raise ValueError(
             f"{name} is {kind}, not a table of text, Parquet or Arrow: save it as CSV or Parquet."
         )
-
-
-def _first_lines(text: str) -> list[str]:
-    """Return the first lines that are not blank."""
-    lines = (match[0] for match in re.finditer(r"[^\r\n]+", text))
-    return list(islice((line for line in lines if line.strip()), FIRST_LINES))
 
 
 def _parsed(lines: Sequence[str], delimiter: str) -> list[list[str]]:
@@ -126,30 +101,23 @@ def _parsed(lines: Sequence[str], delimiter: str) -> list[list[str]]:
 def _delimiter(lines: Sequence[str], usual: str, name: str) -> str:
     """Return the delimiter that gives most of the first rows the number of cells of the header."""
 
-    def fit(delimiter: str) -> tuple[float, int]:
+    def fit(delimiter: str) -> tuple[float, bool, int]:
         header, *others = _parsed(lines, delimiter) or [[]]
-        if len(header) < 2:
-            return 0.0, 0
         same = sum(len(row) == len(header) for row in others)
-        return (same / len(others) if others else 1.0), len(header)
+        share = 0.0 if len(header) < 2 else same / len(others) if others else 1.0
+        return share, delimiter == usual, len(header)
 
     fits = {delimiter: fit(delimiter) for delimiter in DELIMITERS}
-    by_share = {each: (share, each == usual, n) for each, (share, n) in fits.items()}
-    best = max(by_share, key=lambda each: by_share[each])
-    if fits[best][0] == 0.0:
-        _refuse_blanks(lines, name)
-        return usual
-    return best
-
-
-def _refuse_blanks(lines: Sequence[str], name: str) -> None:
-    """Raise an error if blanks would cut all lines into the same number of cells."""
+    best = max(fits, key=fits.__getitem__)
+    if fits[best][0] > 0.0:
+        return best
     counts = {len(line.split()) for line in lines}
-    if len(counts) == 1 and counts != {1}:
+    if len(counts) == 1 and counts != {1}:  # blanks cut all lines into the same number of cells
         raise ValueError(
             f"{name} separates columns by blanks, {lines[0].strip()[:40]!r}: use commas, tabs, "
             "semicolons or vertical bars."
         )
+    return usual
 
 
 def _cells(text: str, delimiter: str, names: Sequence[str], name: str) -> pa.Table:
@@ -162,20 +130,15 @@ def _cells(text: str, delimiter: str, names: Sequence[str], name: str) -> pa.Tab
 
     header = sum(len(each) + 4 for each in names)
     most = min(max(PARSED_BYTES, PARSED_HEADERS * header), LARGEST_PARSED)
-    size = min(len(data) + 1, most)
-    keys = [f"f{k}" for k in range(len(names))]
+    types = {f"f{k}": pa.string() for k in range(len(names))}
+    reading = {"block_size": min(len(data) + 1, most), "autogenerate_column_names": True}
+    parsing = {"newlines_in_values": True, "invalid_row_handler": remember}
     try:
         read = arrow_csv.read_csv(
             pa.BufferReader(data),
-            arrow_csv.ReadOptions(
-                use_threads=False,
-                block_size=size,
-                autogenerate_column_names=True,
-            ),
-            arrow_csv.ParseOptions(
-                delimiter=delimiter, newlines_in_values=True, invalid_row_handler=remember
-            ),
-            arrow_csv.ConvertOptions(column_types=dict.fromkeys(keys, pa.string())),
+            arrow_csv.ReadOptions(use_threads=False, **reading),
+            arrow_csv.ParseOptions(delimiter=delimiter, **parsing),
+            arrow_csv.ConvertOptions(column_types=types),
         )
     except pa.ArrowException as error:
         raise ValueError(_why(wrong, len(names), error, name)) from error
@@ -200,8 +163,6 @@ def _why(wrong: Sequence[arrow_csv.InvalidRow], n_names: int, error: Exception, 
 
 def _with_points(columns: pa.Table) -> pa.Table:
     """Return the table with a decimal point instead of the decimal comma in numbers."""
-    changed = [
-        compute.replace_substring_regex(column, r"^(\s*[-+]?\d+),(\d+\s*)$", r"\1.\2")
-        for column in columns.columns
-    ]
+    comma, point = r"^(\s*[-+]?\d+),(\d+\s*)$", r"\1.\2"
+    changed = [compute.replace_substring_regex(each, comma, point) for each in columns.columns]
     return pa.table(changed, names=columns.column_names)
