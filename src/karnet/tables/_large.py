@@ -7,20 +7,19 @@ fitted to all rows except a held-out part, which are read again for each pass.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from pyarrow import parquet
-from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
 from ..estimators import KARClassifier, KARRegressor
-from ._model import SEED, TableFit, device_of, encoded, encoder_steps
-from ._names import check_names, missing_column
+from ._model import SEED, TableFit, device_of, encoded, imputer, table_fit, vectorizer_for
+from ._names import check_names, input_names, missing_column
 from ._read import kind_of, memory, table_blocks, unbroken
 from ._sizes import SIZES
 from ._table import Table
@@ -48,22 +47,12 @@ def is_large(path: Path, max_rows: int | None = None) -> bool:
 
 @dataclass(frozen=True)
 class Source:
-    """The blocks of a file, and the rows for the encoding and for the score.
-
-    Attributes
-    ----------
-    path : Path
-        The file.
-    target : Target
-        The target of all rows.
-    sampled, held_out : ndarray of bool
-        The rows with a target that the encoding is fitted to, and the held-out rows.
-    """
+    """The blocks of a file, and the rows for the encoding and for the score."""
 
     path: Path
-    target: Target
-    sampled: NDArray[np.bool_]
-    held_out: NDArray[np.bool_]
+    target: Target  # of all rows
+    sampled: NDArray[np.bool_]  # the rows with a target that the encoding is fitted to
+    held_out: NDArray[np.bool_]  # the rows with a target that the score is computed on
 
     @classmethod
     def of(cls, path: Path, target: Target) -> Source:
@@ -102,34 +91,17 @@ def fit_large(
 ) -> TableFit:
     """Fit a network of 1000 units to a Parquet file of any number of rows, block by block.
 
-    Parameters
-    ----------
-    path : Path
-        The file.
-    target, task, device
-        As in `fit_table`.
-    tell : callable
-        A function that is called with a sentence for each step.
-
-    Returns
-    -------
-    TableFit
-        Its score is the score on held-out rows.
+    Target, task and device are those of `fit_table`; `tell` is called with a sentence for each
+    step. The score is the score on held-out rows.
     """
     where = device_of(device)
     names, full_target = _target(path, target, task)
     source = Source.of(path, full_target)
     tell("Reading a sample of rows")
     sample, y = source.gathered(source.sampled)
-    encoder = encoder_steps(names)
-    transform = dict(encoder).get("vectorizer")
-    V = encoded(transform, sample, names, fit=True)
-    steps = Pipeline(
-        [
-            ("imputer", SimpleImputer(strategy="median", keep_empty_features=True)),
-            ("scaler", StandardScaler()),
-        ]
-    )
+    vectorizer = vectorizer_for(names)
+    V = encoded(vectorizer, sample, names, fit=True)
+    steps = Pipeline([("imputer", imputer()), ("scaler", StandardScaler())])
     network = _shaped(steps.fit_transform(V), y, full_target.task, where)
 
     def blocks() -> Iterator[tuple[Any, NDArray[Any]]]:
@@ -137,24 +109,18 @@ def fit_large(
         for rows, targets in source.blocks(~source.held_out):
             done += len(rows)
             tell(f"Fitting, {done} of {np.count_nonzero(~source.held_out)} rows of this pass")
-            yield steps.transform(encoded(transform, rows, names)), targets
+            yield steps.transform(encoded(vectorizer, rows, names)), targets
 
     network.fit_blocks(blocks)
     # A network that was fitted on a device must predict on machines without one.
     network.set_params(device=None)
-    model = Pipeline([*encoder, *steps.steps, ("network", network)])
     tell("Scoring on rows that were left out")
     rows, targets = source.gathered(source.held_out)
-    score = float(network.score(steps.transform(encoded(transform, rows, names)), targets))
+    score = float(network.score(steps.transform(encoded(vectorizer, rows, names)), targets))
     how = f"{len(targets)} rows left out"
-    about = {
-        "target": target,
-        "task": full_target.task,
-        "columns": names,
-        "rows": len(full_target.y),
-    }
-    model.table_ = about | {"score": score, "judged_by": how}
-    return TableFit(model, full_target, score, how, (rows, targets), sample)
+    all_steps = [*steps.steps, ("network", network)]
+    fitted = table_fit(vectorizer, all_steps, names, full_target, score, how)
+    return replace(fitted, left_out=(rows, targets), sample=sample)
 
 
 def _target(path: Path, target: str, task: str) -> tuple[list[str], Target]:
@@ -164,9 +130,7 @@ def _target(path: Path, target: str, task: str) -> tuple[list[str], Target]:
     if target not in names:
         raise ValueError(missing_column(target, names, path.name))
     column = unbroken(path, lambda: file.read([target]))
-    others = [name for name in names if name != target]
-    if not others:
-        raise ValueError(f"{path.name} has no column other than the target {target!r}.")
+    others = input_names(names, target, path.name)
     return others, find_target(Table(path.name, column), target, task)
 
 

@@ -174,13 +174,20 @@ def as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return compute.if_else(same, whole.cast(pa.string()), column.cast(pa.string()))
 
 
+def is_gap(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return which cells of a plain column stand for a missing value."""
+    gaps = compute.is_null(column, nan_is_null=True)
+    if not types.is_string(column.type):
+        return gaps
+    return compute.or_(gaps, compute.is_in(compute.utf8_trim_whitespace(column), pa.array(GAPS)))
+
+
 def as_numbers(column: pa.ChunkedArray) -> NDArray[np.float64] | None:
     """Return a plain column as numbers, gaps as NaN; None if it holds other values."""
     if types.is_string(column.type):
         text = compute.utf8_trim_whitespace(column)
-        gaps = compute.is_in(text, pa.array(GAPS))
         try:
-            column = compute.if_else(gaps, None, text).cast(pa.float64())
+            column = compute.if_else(is_gap(column), None, text).cast(pa.float64())
         except pa.ArrowInvalid:
             return None
     if not types.is_float64(column.type):
