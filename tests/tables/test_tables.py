@@ -597,6 +597,14 @@ def test_an_arrow_file_whose_cells_lie_elsewhere_is_refused(tmp_path):
             read_table(path)
 
 
+def test_names_that_are_not_utf_8_are_refused(tmp_path):
+    path = tmp_path / "rows.arrow"
+    as_stream(pa.table({"abcdefgh": [1, 2]}), path)
+    path.write_bytes(path.read_bytes().replace(b"abcdefgh", b"abc\xffefgh"))
+    with pytest.raises(ValueError, match="arrow cannot be read as Arrow"):
+        read_table(path)
+
+
 def test_text_takes_memory_for_what_is_there_alone(tmp_path):
     import tracemalloc
 

@@ -102,7 +102,7 @@ def table_blocks(path: str | os.PathLike[str], n_rows: int = 2**16) -> Iterator[
         for start in range(0, len(table), n_rows):
             yield replace(table, columns=table.columns.slice(start, n_rows))
         return
-    check_names(unbroken(path, lambda: Parquet().schema(path)).names, path.name)
+    check_names(unbroken(path, lambda: Parquet().schema(path).names), path.name)
     for batch in read_batches(Parquet(), path, n_rows):
         yield Table(path.name, pa.Table.from_batches([batch]))
 
@@ -143,7 +143,8 @@ def _columnar(path: Path, kind: str) -> pa.Table:
         raise ValueError(f"{path.name} is Feather of version 1: save it as Feather 2 or Parquet.")
     reader = Parquet() if kind == "parquet" else Arrow()
     columns = unbroken(path, lambda: reader.table(path), reader.name)
-    check_names(columns.column_names, path.name)
+    # Names that are not UTF-8 are an error too.
+    check_names(unbroken(path, lambda: columns.column_names, reader.name), path.name)
     if columns.num_rows == 0:
         raise ValueError(f"{path.name} has columns, but no rows.")
     return columns
