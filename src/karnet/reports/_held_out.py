@@ -30,18 +30,12 @@ Refit = Callable[[Table, Target], TableFit]
 class HeldOut:
     """Rows that a model was not fitted on, and its predictions for them."""
 
-    # The pipeline, fitted on the other rows.
-    model: Any
-    # The rows.
+    model: Any  # the pipeline, fitted on the other rows
     table: Table
-    # Their targets.
-    y: NDArray[Any]
-    # The predicted numbers, or the probabilities of the classes, of shape (n_rows, n_classes).
-    predictions: NDArray[Any]
-    # The scores of the predictions.
+    y: NDArray[Any]  # the targets of the rows
+    predictions: NDArray[Any]  # numbers, or probabilities of shape (n_rows, n_classes)
     scores: list[Score]
-    # The time of predicting.
-    seconds: float
+    seconds: float  # the time of predicting
 
     @property
     def classes(self) -> NDArray[Any] | None:
