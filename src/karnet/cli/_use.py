@@ -12,8 +12,7 @@ from .._estimator.layer_table import layer_table
 from .._util.atomic_file import check_writable, whole_file
 from .._util.extras import require
 from .._util.text_table import TextTable
-from ._console import Output, score_in_words
-from ._options import Json, Model, Quiet, TableFile
+from ._console import Json, Model, Output, Quiet, TableFile, score_in_words
 
 # The most columns that `karnet inspect` lists.
 MAX_LISTED_COLUMNS = 15
@@ -145,18 +144,12 @@ def inspect(model: Model, as_json: Json = False) -> None:
         tuple(rows[:MAX_LISTED_COLUMNS]),
         f"{n_more} more columns." if n_more > 0 else "",
     )
-    parts = [_headline(model, about, network), columns, *([] if layers is None else [layers])]
+    headline = f"{model} is a {type(network).__name__}"
+    if about:
+        headline += f" for the {about['task']} of {about['target']!r}: {score_in_words(about)}"
+        headline += f", {about['rows']} rows"
+    parts = [f"{headline}.", columns, *([] if layers is None else [layers])]
     Output(False, as_json).result(values, "\n\n".join(map(str, parts)))
-
-
-def _headline(path: Path, about: dict[str, Any], network: Any) -> str:
-    name = type(network).__name__
-    if not about:
-        return f"{path} is a {name}."
-    return (
-        f"{path} is a {name} for the {about['task']} of {about['target']!r}: "
-        f"{score_in_words(about)} by {about['judged_by']}, {about['rows']} rows."
-    )
 
 
 def export(

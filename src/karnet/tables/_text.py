@@ -168,9 +168,7 @@ def _cells(text: str, delimiter: str, names: Sequence[str], name: str) -> pa.Tab
         read = arrow_csv.read_csv(
             pa.BufferReader(data),
             arrow_csv.ReadOptions(
-                use_threads=False,
-                block_size=size,
-                autogenerate_column_names=True,
+                use_threads=False, block_size=size, autogenerate_column_names=True
             ),
             arrow_csv.ParseOptions(
                 delimiter=delimiter, newlines_in_values=True, invalid_row_handler=remember
