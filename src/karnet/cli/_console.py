@@ -100,9 +100,8 @@ def _end(code: int, text: str) -> None:
 
 @dataclass
 class Clock:
-    """The start and the duration of a piece of work, and the status line that describes it."""
+    """The duration of a piece of work, and the status line that describes it."""
 
-    start: float
     status: Status
     seconds: float = math.nan
 
@@ -133,7 +132,7 @@ class Output:
     def timed(self, what: str) -> Iterator[Clock]:
         """Measure the time of a block, and show what is being done if it takes long."""
         console = Console(stderr=True, quiet=self.quiet)
-        clock = Clock(perf_counter(), Status(f"{what} ...", console=console))
+        clock, start = Clock(Status(f"{what} ...", console=console)), perf_counter()
         # A terminal shows a spinner, a log gets one line.
         begin = clock.status.start if console.is_terminal else lambda: self.note(f"{what} ...")
         timer = Timer(self.patience, begin)
@@ -145,7 +144,7 @@ class Output:
             timer.cancel()
             timer.join()
             clock.status.stop()
-            clock.seconds = perf_counter() - clock.start
+            clock.seconds = perf_counter() - start
 
 
 def score_in_words(about: dict[str, Any]) -> str:

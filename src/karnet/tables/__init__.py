@@ -13,6 +13,7 @@ from .._util.extras import require
 PACKAGES = ("pandas", "pyarrow", "skrub")
 require("karnet.tables", "table", *PACKAGES)
 
+from ._files import as_text, check_format, read_table, table_blocks, write_table  # noqa: E402
 from ._large import fit_large, is_large  # noqa: E402
 from ._model import (  # noqa: E402
     TableFit,
@@ -25,11 +26,9 @@ from ._model import (  # noqa: E402
     seen_by_network,
     target_of,
 )
-from ._read import read_table, table_blocks  # noqa: E402
 from ._scores import Score, score_table, scores, wilson  # noqa: E402
 from ._table import Table  # noqa: E402
 from ._target import Target, find_target  # noqa: E402
-from ._write import as_text, check_format, write_table  # noqa: E402
 
 __all__ = [
     "Score",

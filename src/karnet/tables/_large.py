@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,11 @@ from pyarrow import parquet
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
+from .._rows.arrow_files import Parquet, reading
 from ..estimators import KARClassifier, KARRegressor
+from ._files import kind_of, memory, table_blocks
 from ._model import SEED, TableFit, device_of, encoded, imputer, table_fit, vectorizer_for
 from ._names import check_names, input_names, missing_column
-from ._read import kind_of, memory, table_blocks, unbroken
 from ._sizes import SIZES
 from ._table import Table
 from ._target import Target, find_target
@@ -37,7 +39,8 @@ def is_large(path: Path, max_rows: int | None = None) -> bool:
     """Return whether a Parquet file has more than `max_rows` rows, or more than memory holds."""
     if kind_of(path) != "parquet":
         return False
-    about = unbroken(path, lambda: parquet.ParquetFile(path).metadata)
+    with reading(path.name, Parquet.name):
+        about = parquet.ParquetFile(path).metadata
     if max_rows is not None:
         return bool(about.num_rows > max_rows)
     size = sum(about.row_group(k).total_byte_size for k in range(about.num_row_groups))
@@ -125,13 +128,15 @@ def fit_large(
 
 def _target(path: Path, target: str, task: str) -> tuple[list[str], Target]:
     """Return the names of all columns except the target, and the target of all rows."""
-    file = unbroken(path, lambda: parquet.ParquetFile(path))
-    names = check_names(file.schema_arrow.names, path.name)
+    with reading(path.name, Parquet.name):
+        file = parquet.ParquetFile(path)
+        columns = file.schema_arrow.names
+    names = check_names(columns, path.name)
     if target not in names:
         raise ValueError(missing_column(target, names, path.name))
-    column = unbroken(path, lambda: file.read([target]))
-    others = input_names(names, target, path.name)
-    return others, find_target(Table(path.name, column), target, task)
+    with reading(path.name, Parquet.name):
+        column = Table(path.name, file.read([target]))
+    return input_names(names, target, path.name), find_target(column, target, task)
 
 
 def _shaped(X: NDArray[Any], y: NDArray[Any], task: str, device: str | None) -> Any:
@@ -140,11 +145,7 @@ def _shaped(X: NDArray[Any], y: NDArray[Any], task: str, device: str | None) -> 
     drawn = np.random.RandomState(SEED).standard_normal((X.shape[1] + 1, SIZES.hidden_units))
     drawn[1:] /= np.sqrt(X.shape[1])
     settings: dict[str, Any] = {"activation": "tanh", "direct_links": True, "random_state": SEED}
-    settings["device"] = device
-
-    def network(**others: Any) -> Any:
-        return kind((SIZES.hidden_units,), **settings, **others)
-
+    network = partial(kind, (SIZES.hidden_units,), device=device, **settings)
     order = np.random.RandomState(SEED).permutation(len(X))
     train, test = np.split(order, [max(2 * len(X) // 3, 1)])
 

@@ -70,10 +70,7 @@ class Table:
         if not nameless:
             return self
         numbers = as_numbers(plain(self.columns[nameless[0]], nameless[0], self.name))
-        if numbers is None or not np.isfinite(numbers).all():
-            numbers = np.zeros(2)
-        steps = np.diff(numbers)
-        if not (steps == 1.0).all():
+        if numbers is None or not (np.isfinite(numbers).all() and (np.diff(numbers) == 1.0).all()):
             raise ValueError(
                 f"column {self.names.index(nameless[0]) + 1} of {self.name} has no name, and does "
                 "not hold row numbers: give it a name."
@@ -98,18 +95,13 @@ class Table:
         -------
         pandas.DataFrame
         """
-        self._check_columns(names)
-        selected = [plain(self.columns[name], name, self.name) for name in names]
-        selected = [
-            as_text(column) if name in text else column
-            for name, column in zip(names, selected, strict=True)
-        ]
-        return pa.table(selected, names=list(names)).to_pandas()
+        columns = dict(zip(names, self._plain(names), strict=True))
+        columns |= {name: as_text(columns[name]) for name in names if name in text}
+        return pa.table(columns).to_pandas()
 
     def numbers(self, names: Sequence[str]) -> NDArray[np.float64]:
         """Return some columns as numbers, gaps as NaN; columns of other values are refused."""
-        self._check_columns(names)
-        columns = [plain(self.columns[name], name, self.name) for name in names]
+        columns = self._plain(names)
         kinds = {column.type for column in columns}
         if len(kinds) == 1:
             # At once: with very many columns one call for each would take long.
@@ -128,7 +120,7 @@ class Table:
             )
         return numbers
 
-    def _check_columns(self, names: Sequence[str]) -> None:
+    def _plain(self, names: Sequence[str]) -> list[pa.ChunkedArray]:
         own = set(self.names)
         missing = [name for name in names if name not in own]
         if missing:
@@ -136,6 +128,7 @@ class Table:
             raise ValueError(
                 f"{self.name} lacks the {n} {listed(missing)} that the model was fitted on."
             )
+        return [plain(self.columns[name], name, self.name) for name in names]
 
 
 def plain(column: pa.ChunkedArray, name: str, where: str) -> pa.ChunkedArray:

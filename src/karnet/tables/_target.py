@@ -70,7 +70,7 @@ def find_target(table: Table, name: str, task: str = "auto", *, one_value: bool 
     if task == "auto":
         task = _inferred(cells, len(values), numbers, name)
     if task == "regression" and numbers is None:
-        raise ValueError(_not_numbers_message(cells, name) + ", which regression needs.")
+        raise ValueError(f"{_not_numbers(cells, name)[1]}, which regression needs.")
     y = labels_of(cells) if task == "classification" else np.asarray(numbers)
     return Target(name, task, y, known, tuple(_notes(name, task, y, known)))
 
@@ -83,11 +83,10 @@ def _inferred(
         repeats = n_values <= max(2, len(numbers) // 2)
         classes = whole and n_values <= MAX_INTEGER_CLASSES and repeats
         return "classification" if classes else "regression"
-    few_mistakes = len(_not_numbers(cells)) <= (1.0 - MOSTLY_NUMBERS) * len(cells)
-    if few_mistakes and n_values > MAX_INTEGER_CLASSES:
+    n_others, message = _not_numbers(cells, name)
+    if n_others <= (1.0 - MOSTLY_NUMBERS) * len(cells) and n_values > MAX_INTEGER_CLASSES:
         raise ValueError(
-            f"{_not_numbers_message(cells, name)}: empty those cells to leave their rows out, or "
-            "give --task classification."
+            f"{message}: empty those cells to leave their rows out, or give --task classification."
         )
     if len(cells) > MIN_ROWS_FOR_DISTINCT_TEXT and n_values > DISTINCT_SHARE * len(cells):
         raise ValueError(
@@ -97,15 +96,14 @@ def _inferred(
     return "classification"
 
 
-def _not_numbers(cells: pa.ChunkedArray) -> list[str]:
-    """Return the text cells that do not look like numbers; all of them if every cell does."""
+def _not_numbers(cells: pa.ChunkedArray, name: str) -> tuple[int, str]:
+    """Return the number of text cells that do not look like numbers, and a message on them.
+
+    If every cell looks like a number, all cells are counted.
+    """
     texts = cells.to_pylist()
-    return [text for text in texts if not NUMBER.fullmatch(text.strip())] or texts
-
-
-def _not_numbers_message(cells: pa.ChunkedArray, name: str) -> str:
-    others = _not_numbers(cells)
-    return (
+    others = [text for text in texts if not NUMBER.fullmatch(text.strip())] or texts
+    return len(others), (
         f"{len(others)} of {len(cells)} cells of the target {shown(name)} are not numbers, such as "
         f"{shown(others[0])}"
     )

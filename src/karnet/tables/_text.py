@@ -42,23 +42,9 @@ LARGEST_PARSED = 2**31 - 2
 
 
 def read_text(data: bytes, name: str, usual: str) -> tuple[pa.Table, list[str]]:
-    """Return the cells of a table as text, and the assumptions made in reading them.
+    """Return the cells of a table as text, and a sentence for each assumption made in reading them.
 
-    Parameters
-    ----------
-    data : bytes
-        The content of the file.
-    name : str
-        The name of the file in sentences.
-    usual : str
-        The delimiter that the suffix of the file suggests.
-
-    Returns
-    -------
-    columns : pyarrow.Table
-        All columns are strings.
-    notes : list of str
-        One sentence for each assumption.
+    The delimiter `usual` is the one that the suffix of the file suggests.
     """
     text, notes = _decoded(data, name)
     if not text.strip():
@@ -82,15 +68,13 @@ def read_text(data: bytes, name: str, usual: str) -> tuple[pa.Table, list[str]]:
 def _decoded(data: bytes, name: str) -> tuple[str, list[str]]:
     """Return the text of a file, and a note on its encoding unless it is UTF-8."""
     encoding = next((code for mark, code in MARKS.items() if data.startswith(mark)), "utf-8")
-    if encoding not in WIDE_ENCODINGS:
+    wide = encoding in WIDE_ENCODINGS
+    if not wide:
         _refuse_binary(data[:FIRST_BYTES], name)
     try:
-        text = data.decode(encoding)
-        return text, [
-            f"{name} is read as {encoding.upper()}."
-        ] if encoding in WIDE_ENCODINGS else []
+        return data.decode(encoding), [f"{name} is read as {encoding.upper()}."] if wide else []
     except UnicodeDecodeError as error:
-        if encoding in WIDE_ENCODINGS:
+        if wide:
             raise ValueError(
                 f"{name} begins as {encoding.upper()} but is not: save it as UTF-8."
             ) from error
@@ -126,30 +110,22 @@ def _parsed(lines: Sequence[str], delimiter: str) -> list[list[str]]:
 def _delimiter(lines: Sequence[str], usual: str, name: str) -> str:
     """Return the delimiter that gives most of the first rows the number of cells of the header."""
 
-    def fit(delimiter: str) -> tuple[float, int]:
+    def fit(delimiter: str) -> tuple[float, bool, int]:
         header, *others = _parsed(lines, delimiter) or [[]]
-        if len(header) < 2:
-            return 0.0, 0
         same = sum(len(row) == len(header) for row in others)
-        return (same / len(others) if others else 1.0), len(header)
+        share = same / len(others) if others else 1.0
+        return (share if len(header) > 1 else 0.0), delimiter == usual, len(header)
 
-    fits = {delimiter: fit(delimiter) for delimiter in DELIMITERS}
-    by_share = {each: (share, each == usual, n) for each, (share, n) in fits.items()}
-    best = max(by_share, key=lambda each: by_share[each])
-    if fits[best][0] == 0.0:
-        _refuse_blanks(lines, name)
-        return usual
-    return best
-
-
-def _refuse_blanks(lines: Sequence[str], name: str) -> None:
-    """Raise an error if blanks would cut all lines into the same number of cells."""
+    best = max(DELIMITERS, key=fit)
+    if fit(best)[0] > 0.0:
+        return best
     counts = {len(line.split()) for line in lines}
     if len(counts) == 1 and counts != {1}:
         raise ValueError(
             f"{name} separates columns by blanks, {lines[0].strip()[:40]!r}: use commas, tabs, "
             "semicolons or vertical bars."
         )
+    return usual
 
 
 def _cells(text: str, delimiter: str, names: Sequence[str], name: str) -> pa.Table:
