@@ -120,9 +120,8 @@ class Output:
 
     def note(self, *notes: str) -> None:
         """Print sentences to standard error."""
-        if not self.quiet:
-            for note in notes:
-                print(note, file=sys.stderr)
+        if notes and not self.quiet:
+            print(*notes, sep="\n", file=sys.stderr)
 
     def result(self, values: dict[str, Any], text: str) -> None:
         """Print a result: the values as JSON, or the text."""

@@ -174,5 +174,4 @@ def write_table(columns: Mapping[str, NDArray[Any]], path: Path) -> None:
 def as_text(columns: Mapping[str, NDArray[Any]], delimiter: str = ",") -> str:
     """Return columns as the text of a CSV file, or with another delimiter."""
     frame = pd.DataFrame(dict(columns))
-    text: str = frame.to_csv(index=False, sep=delimiter, lineterminator="\n", na_rep="nan")
-    return text
+    return str(frame.to_csv(index=False, sep=delimiter, lineterminator="\n", na_rep="nan"))

@@ -264,11 +264,11 @@ def importances_of(model: Any) -> dict[str, float]:
     if weights is None:
         return {}
     names, vectorizer = columns_of(model), vectorizer_of(model)
-    if vectorizer is None:
-        return dict(zip(names, map(float, weights), strict=True))
-    total = dict.fromkeys(names, 0.0)
-    for output, weight in zip(vectorizer.all_outputs_, np.asarray(weights), strict=True):
-        total[vectorizer.output_to_input_[output]] += float(weight)
+    total, inputs = dict.fromkeys(names, 0.0), names
+    if vectorizer is not None:
+        inputs = [vectorizer.output_to_input_[output] for output in vectorizer.all_outputs_]
+    for name, weight in zip(inputs, weights, strict=True):
+        total[name] += float(weight)
     return total
 
 

@@ -149,10 +149,9 @@ def plain(column: pa.ChunkedArray, name: str, where: str) -> pa.ChunkedArray:
         fine = pa.duration("us") if types.is_duration(kind) else pa.time64("us")
         count = column.cast(fine, safe=False).cast(pa.int64())
         return compute.divide(count.cast(pa.float64(), safe=False), 1e6)
-    if types.is_floating(kind) or types.is_integer(kind) or types.is_null(kind):
+    numeric = (types.is_floating, types.is_integer, types.is_decimal, types.is_null)
+    if any(test(kind) for test in numeric):
         return column.cast(pa.float64(), safe=False)
-    if types.is_decimal(kind):
-        return column.cast(pa.float64())
     raise ValueError(
         f"column {shown(name)} of {where} holds {kind}, not numbers, text or dates: leave it out."
     )

@@ -49,7 +49,8 @@ def read_text(data: bytes, name: str, usual: str) -> tuple[pa.Table, list[str]]:
     text, notes = _decoded(data, name)
     if not text.strip():
         raise ValueError(f"{name} is empty: a table has a line of column names, and rows below.")
-    lines = _first_lines(text)
+    nonblank = (match[0] for match in re.finditer(r"[^\r\n]+", text) if match[0].strip())
+    lines = list(islice(nonblank, FIRST_LINES))
     delimiter = _delimiter(lines, usual, name)
     if delimiter != usual:
         notes.append(
@@ -94,12 +95,6 @@ def _refuse_binary(sample: bytes, name: str) -> None:
         )
 
 
-def _first_lines(text: str) -> list[str]:
-    """Return the first lines that are not blank."""
-    lines = (match[0] for match in re.finditer(r"[^\r\n]+", text))
-    return list(islice((line for line in lines if line.strip()), FIRST_LINES))
-
-
 def _parsed(lines: Sequence[str], delimiter: str) -> list[list[str]]:
     try:
         return [row for row in csv.reader(lines, delimiter=delimiter) if row]
@@ -136,9 +131,8 @@ def _cells(text: str, delimiter: str, names: Sequence[str], name: str) -> pa.Tab
         wrong.append(row)
         return "error"
 
-    header = sum(len(each) + 4 for each in names)
-    most = min(max(PARSED_BYTES, PARSED_HEADERS * header), LARGEST_PARSED)
-    size = min(len(data) + 1, most)
+    headers = PARSED_HEADERS * sum(len(each) + 4 for each in names)
+    size = min(len(data) + 1, max(PARSED_BYTES, headers), LARGEST_PARSED)
     keys = [f"f{k}" for k in range(len(names))]
     try:
         read = arrow_csv.read_csv(
