@@ -63,9 +63,8 @@ def table(content: TextTable) -> str:
 
     Columns of numbers are aligned right. A row whose first cell is empty is a total.
     """
-    numeric = [
-        all(NUMBER.fullmatch(row[k]) for row in content.rows) for k in range(len(content.header))
-    ]
+    n = len(content.header)
+    numeric = [all(NUMBER.fullmatch(row[k]) for row in content.rows) for k in range(n)]
     head = "".join(_cell("th", *each) for each in zip(content.header, numeric, strict=True))
     rows = []
     for row in content.rows:

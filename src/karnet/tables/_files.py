@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import pandas as pd
 import pyarrow as pa
@@ -104,27 +104,22 @@ def table_blocks(path: str | os.PathLike[str], n_rows: int = 2**16) -> Iterator[
 
 def _bytes(path: Path, compressed: bool) -> bytes:
     most = int(SIZES.text_share * memory())
+    parts, n_left = [], most + 1
     try:
         with gzip.open(path) if compressed else path.open("rb") as file:
-            data = _up_to(file, most + 1)
+            # In parts, so that no memory is reserved for more bytes than the file has.
+            while n_left and (part := file.read(min(n_left, TEXT_PART))):
+                parts.append(part)
+                n_left -= len(part)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise ValueError(f"{path.name} is damaged: its compressed data break off.") from error
     except OSError as error:
         raise ValueError(f"{path} cannot be read: {error.strerror or error}.") from error
-    if len(data) > most:
+    if not n_left:
         raise ValueError(
             f"{path.name} is too large to be read as text, which fits in memory up to "
             f"{most / 2**30:.1f} GiB: save it as Parquet, which is read in parts."
         )
-    return data
-
-
-def _up_to(file: BinaryIO | gzip.GzipFile, most: int) -> bytes:
-    """Return at most `most` bytes of a file; no memory is reserved for more than there are."""
-    parts = []
-    while most > 0 and (part := file.read(min(most, TEXT_PART))):
-        parts.append(part)
-        most -= len(part)
     return b"".join(parts)
 
 

@@ -109,16 +109,16 @@ class Table:
             numbers = as_numbers(pa.chunked_array(chunks, kinds.pop()))
             if numbers is not None:
                 return np.ascontiguousarray(numbers.reshape(len(names), len(self)).T)
-        return np.column_stack([self._number(*each) for each in zip(names, columns, strict=True)])
-
-    def _number(self, name: str, column: pa.ChunkedArray) -> NDArray[np.float64]:
-        numbers = as_numbers(column)
-        if numbers is None:
-            raise ValueError(
-                f"column {shown(name)} of {self.name} holds values other than numbers, but a "
-                f"table of {len(self.names)} columns may hold numbers only: leave it out."
-            )
-        return numbers
+        converted = []
+        for name, column in zip(names, columns, strict=True):
+            numbers = as_numbers(column)
+            if numbers is None:
+                raise ValueError(
+                    f"column {shown(name)} of {self.name} holds values other than numbers, but a "
+                    f"table of {len(self.names)} columns may hold numbers only: leave it out."
+                )
+            converted.append(numbers)
+        return np.column_stack(converted)
 
     def _plain(self, names: Sequence[str]) -> list[pa.ChunkedArray]:
         own = set(self.names)

@@ -71,7 +71,7 @@ def find_target(table: Table, name: str, task: str = "auto", *, one_value: bool 
         task = _inferred(cells, len(values), numbers, name)
     if task == "regression" and numbers is None:
         raise ValueError(f"{_not_numbers(cells, name)[1]}, which regression needs.")
-    y = labels_of(cells) if task == "classification" else np.asarray(numbers)
+    y = _labels(cells) if task == "classification" else np.asarray(numbers)
     return Target(name, task, y, known, tuple(_notes(name, task, y, known)))
 
 
@@ -109,7 +109,7 @@ def _not_numbers(cells: pa.ChunkedArray, name: str) -> tuple[int, str]:
     )
 
 
-def labels_of(cells: pa.ChunkedArray) -> NDArray[Any]:
+def _labels(cells: pa.ChunkedArray) -> NDArray[Any]:
     """Return classes as integers if all cells are written as integers, else as text."""
     if types.is_float64(cells.type):
         numbers = np.asarray(cells.to_numpy(), dtype=np.float64)
