@@ -17,7 +17,7 @@ from .._util.messages import shown
 from ._names import listed
 
 # Cells that stand for a missing value.
-GAPS = ("", "?", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NULL", "null")
+GAPS = pa.array(["", "?", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NULL", "null"])
 # Names of columns of row numbers that pandas writes; the first alternative is no name.
 ROW_NUMBERS = re.compile(r"|__index_level_\d+__")
 
@@ -171,7 +171,7 @@ def is_gap(column: pa.ChunkedArray) -> pa.ChunkedArray:
     gaps = compute.is_null(column, nan_is_null=True)
     if not types.is_string(column.type):
         return gaps
-    return compute.or_(gaps, compute.is_in(compute.utf8_trim_whitespace(column), pa.array(GAPS)))
+    return compute.or_(gaps, compute.is_in(compute.utf8_trim_whitespace(column), GAPS))
 
 
 def as_numbers(column: pa.ChunkedArray) -> NDArray[np.float64] | None:
@@ -179,7 +179,7 @@ def as_numbers(column: pa.ChunkedArray) -> NDArray[np.float64] | None:
     if types.is_string(column.type):
         text = compute.utf8_trim_whitespace(column)
         try:
-            column = compute.if_else(is_gap(column), None, text).cast(pa.float64())
+            column = compute.if_else(compute.is_in(text, GAPS), None, text).cast(pa.float64())
         except pa.ArrowInvalid:
             return None
     if not types.is_float64(column.type):
