@@ -11,3 +11,5 @@ Array = NDArray[np.float64]
 # Row numbers or codes of classes.
 Indices = NDArray[np.intp]
 AnyArray = NDArray[Any]
+# One boolean per row.
+Mask = NDArray[np.bool_]

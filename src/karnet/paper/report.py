@@ -7,7 +7,6 @@ from pathlib import Path
 
 from .._pages import environment as machine
 from .._pages import html as page
-from .._util.atomic_file import whole_file
 from .._util.text_table import TextTable
 from ..datasets import DATASETS
 from . import figures, iris, sections, xor
@@ -41,7 +40,6 @@ def write_report(out: Path, settings: Settings, command: str) -> Path:
 def write(out: Path, results: Results) -> Path:
     """Write report.html and its figures from results, and return its path."""
     folder = out / "figures"
-    title = "Reproduction of the paper's experiments"
     chapters = {
         "summary": ("Summary", _summary(results)),
         "xor": ("XOR", _xor(results, folder)),
@@ -52,20 +50,14 @@ def write(out: Path, results: Results) -> Path:
         "deviations": ("Deviations from the paper", _deviations(results)),
         "machine": ("Machine and command", _machine(results)),
     }
-    body = [
-        page.heading(title),
-        page.paragraph(
-            f"Results of karnet {version('karnet')}, compared with the numbers and figures of Toh, "
-            "Lin, Li, Oh and Sun, Gradient-Free Learning Based on the Kernel and the Range Space. "
-            "KARnet is the paper's network, trained in closed form."
-        ),
-        page.contents({name: title for name, (title, _) in chapters.items()}),
-        *(page.section(name, title, *parts) for name, (title, parts) in chapters.items()),
-    ]
     path = out / "report.html"
     path.parent.mkdir(parents=True, exist_ok=True)
-    with whole_file(path) as unfinished:
-        unfinished.write_text(page.page(title, "\n".join(body)), encoding="utf-8")
+    introduction = (
+        f"Results of karnet {version('karnet')}, compared with the numbers and figures of Toh, "
+        "Lin, Li, Oh and Sun, Gradient-Free Learning Based on the Kernel and the Range Space. "
+        "KARnet is the paper's network, trained in closed form."
+    )
+    page.write(path, "Reproduction of the paper's experiments", introduction, chapters)
     return path
 
 

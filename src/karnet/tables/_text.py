@@ -42,15 +42,15 @@ LARGEST_PARSED = 2**31 - 2
 
 
 def read_text(data: bytes, name: str, usual: str) -> tuple[pa.Table, list[str]]:
-    """Return the columns of a table as strings, and one sentence for each assumption made.
+    """Return the cells of a table as text, and a sentence for each assumption made in reading them.
 
-    `name` is the name of the file in sentences, and `usual` the delimiter that its suffix suggests.
+    The delimiter `usual` is the one that the suffix of the file suggests.
     """
     text, notes = _decoded(data, name)
     if not text.strip():
         raise ValueError(f"{name} is empty: a table has a line of column names, and rows below.")
-    all_lines = (match[0] for match in re.finditer(r"[^\r\n]+", text))
-    lines = list(islice((line for line in all_lines if line.strip()), FIRST_LINES))
+    nonblank = (match[0] for match in re.finditer(r"[^\r\n]+", text) if match[0].strip())
+    lines = list(islice(nonblank, FIRST_LINES))
     delimiter = _delimiter(lines, usual, name)
     if delimiter != usual:
         notes.append(
@@ -69,17 +69,21 @@ def read_text(data: bytes, name: str, usual: str) -> tuple[pa.Table, list[str]]:
 def _decoded(data: bytes, name: str) -> tuple[str, list[str]]:
     """Return the text of a file, and a note on its encoding unless it is UTF-8."""
     encoding = next((code for mark, code in MARKS.items() if data.startswith(mark)), "utf-8")
-    if encoding not in WIDE_ENCODINGS:
+    wide = encoding in WIDE_ENCODINGS
+    if not wide:
         _refuse_binary(data[:FIRST_BYTES], name)
-    code = encoding.upper()
     try:
-        text = data.decode(encoding)
-        return text, [f"{name} is read as {code}."] if encoding in WIDE_ENCODINGS else []
+        return data.decode(encoding), [f"{name} is read as {encoding.upper()}."] if wide else []
     except UnicodeDecodeError as error:
-        if encoding in WIDE_ENCODINGS:
-            raise ValueError(f"{name} begins as {code} but is not: save it as UTF-8.") from error
-    advice = "read as Latin-1 (Windows-1252); if letters look wrong, save it as UTF-8."
-    return data.decode("cp1252", errors="replace"), [f"{name} is not UTF-8: {advice}"]
+        if wide:
+            raise ValueError(
+                f"{name} begins as {encoding.upper()} but is not: save it as UTF-8."
+            ) from error
+    note = (
+        f"{name} is not UTF-8: read as Latin-1 (Windows-1252); if letters look wrong, save it as "
+        "UTF-8."
+    )
+    return data.decode("cp1252", errors="replace"), [note]
 
 
 def _refuse_binary(sample: bytes, name: str) -> None:
@@ -104,15 +108,14 @@ def _delimiter(lines: Sequence[str], usual: str, name: str) -> str:
     def fit(delimiter: str) -> tuple[float, bool, int]:
         header, *others = _parsed(lines, delimiter) or [[]]
         same = sum(len(row) == len(header) for row in others)
-        share = 0.0 if len(header) < 2 else same / len(others) if others else 1.0
-        return share, delimiter == usual, len(header)
+        share = same / len(others) if others else 1.0
+        return (share if len(header) > 1 else 0.0), delimiter == usual, len(header)
 
-    fits = {delimiter: fit(delimiter) for delimiter in DELIMITERS}
-    best = max(fits, key=fits.__getitem__)
-    if fits[best][0] > 0.0:
+    best = max(DELIMITERS, key=fit)
+    if fit(best)[0] > 0.0:
         return best
     counts = {len(line.split()) for line in lines}
-    if len(counts) == 1 and counts != {1}:  # blanks cut all lines into the same number of cells
+    if len(counts) == 1 and counts != {1}:
         raise ValueError(
             f"{name} separates columns by blanks, {lines[0].strip()[:40]!r}: use commas, tabs, "
             "semicolons or vertical bars."
@@ -128,17 +131,19 @@ def _cells(text: str, delimiter: str, names: Sequence[str], name: str) -> pa.Tab
         wrong.append(row)
         return "error"
 
-    header = sum(len(each) + 4 for each in names)
-    most = min(max(PARSED_BYTES, PARSED_HEADERS * header), LARGEST_PARSED)
-    types = {f"f{k}": pa.string() for k in range(len(names))}
-    reading = {"block_size": min(len(data) + 1, most), "autogenerate_column_names": True}
-    parsing = {"newlines_in_values": True, "invalid_row_handler": remember}
+    headers = PARSED_HEADERS * sum(len(each) + 4 for each in names)
+    size = min(len(data) + 1, max(PARSED_BYTES, headers), LARGEST_PARSED)
+    keys = [f"f{k}" for k in range(len(names))]
     try:
         read = arrow_csv.read_csv(
             pa.BufferReader(data),
-            arrow_csv.ReadOptions(use_threads=False, **reading),
-            arrow_csv.ParseOptions(delimiter=delimiter, **parsing),
-            arrow_csv.ConvertOptions(column_types=types),
+            arrow_csv.ReadOptions(
+                use_threads=False, block_size=size, autogenerate_column_names=True
+            ),
+            arrow_csv.ParseOptions(
+                delimiter=delimiter, newlines_in_values=True, invalid_row_handler=remember
+            ),
+            arrow_csv.ConvertOptions(column_types=dict.fromkeys(keys, pa.string())),
         )
     except pa.ArrowException as error:
         raise ValueError(_why(wrong, len(names), error, name)) from error
@@ -163,6 +168,8 @@ def _why(wrong: Sequence[arrow_csv.InvalidRow], n_names: int, error: Exception, 
 
 def _with_points(columns: pa.Table) -> pa.Table:
     """Return the table with a decimal point instead of the decimal comma in numbers."""
-    comma, point = r"^(\s*[-+]?\d+),(\d+\s*)$", r"\1.\2"
-    changed = [compute.replace_substring_regex(each, comma, point) for each in columns.columns]
+    changed = [
+        compute.replace_substring_regex(column, r"^(\s*[-+]?\d+),(\d+\s*)$", r"\1.\2")
+        for column in columns.columns
+    ]
     return pa.table(changed, names=columns.column_names)
