@@ -194,10 +194,12 @@ def _with_name(message: str, names: Names) -> str:
 Kind = Parquet | Arrow | Csv
 
 
-def read_batches(kind: Kind, path: Path, n_rows: int, *columns: Any) -> Batches:
+def read_batches(
+    kind: Kind, path: Path, n_rows: int, names: Names | None = None, numbers: Names = ()
+) -> Batches:
     """Yield the batches of a file, or raise an error of one sentence."""
     with reading(path, kind.name):
-        yield from kind.batches(path, n_rows, *columns)
+        yield from kind.batches(path, n_rows, names, numbers)
 
 
 @dataclass(frozen=True)
