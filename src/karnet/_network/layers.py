@@ -45,6 +45,10 @@ class Layer:
 
     def linear(self, A: Array) -> Array:
         """Return ``A V + w``; training and prediction share this expression."""
+        if isinstance(A, np.ndarray) and isinstance(self.V, np.ndarray):
+            Z = A @ self.V
+            Z += self.w
+            return Z
         return algebra.affine(A, arrays.like(A, self.V), arrays.like(A, self.w))
 
     def carefully(self, A: Array) -> Array:
