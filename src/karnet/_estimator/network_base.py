@@ -19,15 +19,14 @@ from .._network.infinite_width import KernelMap
 from .._network.layers import Layer, Network, outputs, scores
 from .._rows.device import on_device
 from .._rows.memory import Rows, Table
-from .._rows.streamed import LocalPasses, Passes, Raw, Streamed
+from .._rows.streamed import LocalPasses, Passes, Raw
 from .._util.text_table import TextTable
 from ..activations import Activation, Array, Function
 from ..blocks import Blocks
 from ..learner import Plan, Report, learn, learn_by_metric, learn_in_dual
 from . import parameters, validation
-from .first_pass import scanned
 from .notebook import ShowsLayers, table_of_layers
-from .targets import AnyTargets
+from .targets import AnyTargets, scanned
 from .updates import OutputLayer, of_finite_width
 
 AnyActivation = str | Activation | tuple[Function, Function]
@@ -130,7 +129,7 @@ class KARNetwork(ShowsLayers, BaseEstimator):
         return self
 
     def _checked(self, source: Passes | Raw, targets: AnyTargets) -> tuple[AnyTargets, Table]:
-        """Return targets and rows of a source after their checks, and set the feature names."""
+        """Return targets and rows of a source, checked, and set the names of the features."""
         if isinstance(source, tuple):
             X, *others = source
             X = validation.check_inputs(self, X, reset=True, finite=self.device is None)
@@ -146,12 +145,10 @@ class KARNetwork(ShowsLayers, BaseEstimator):
         """Add rows; the first of them fit the hidden layers too."""
         with validation.unchanged_on_failure(self):
             plan, sizes = parameters.plan_of(self, self._default_output)
-            first = not hasattr(self, "layers_")
-            X = (
-                validation.check_inputs(self, X, reset=True)
-                if first
-                else self._inputs(X, "partial_fit")
-            )
+            if first := not hasattr(self, "layers_"):
+                X = validation.check_inputs(self, X, reset=True)
+            else:
+                X = self._inputs(X, "partial_fit")
             targets, rows = self._targets(plan).in_batch(X, y, sample_weight, classes)
             if first:
                 draw = partial(parameters.initial_layers, self, plan, sizes, rows.n_features)
@@ -159,7 +156,7 @@ class KARNetwork(ShowsLayers, BaseEstimator):
             else:
                 layer = OutputLayer.of(self, targets)
             self._set_targets(targets)
-            self._keep(*layer.add(self._on_device(rows)).solved(), layer.plan, rows.X)
+            self._keep(*layer.updated(self._on_device(rows)).solved(), layer.plan, rows.X)
         return self
 
     @of_finite_width
@@ -231,7 +228,8 @@ class KARNetwork(ShowsLayers, BaseEstimator):
             X, known = self._inputs(X, "forget"), self._targets(self._learned_plan)
             _, rows = known.in_batch(X, y, sample_weight, known_only=True)
             layer = OutputLayer.of(self, known)
-            self._keep(*layer.remove(self._on_device(rows)).solved(), layer.plan, rows.X)
+            layer = layer.updated(self._on_device(rows), remove=True)
+            self._keep(*layer.solved(), layer.plan, rows.X)
         return self
 
     def _fit_network(
@@ -257,10 +255,8 @@ class KARNetwork(ShowsLayers, BaseEstimator):
 
     def _on_device(self, rows: Table) -> Table:
         """Return the rows on the device that the fit runs on."""
-        device = check_device(self.device)
-        if device is None or not isinstance(rows, Rows | Streamed):
-            return rows
-        if isinstance(rows, Rows) and is_foreign(rows.X):
+        device = None if self.device is None else check_device(self.device)
+        if device is None or (isinstance(rows, Rows) and is_foreign(rows.X)):
             return rows
         return on_device(rows, device, partial(validation.checked_block, self._names()))
 

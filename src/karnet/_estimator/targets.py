@@ -2,6 +2,7 @@
 
 `ClassTargets` and `NumberTargets` serve every way to fit: from rows in memory, from blocks, from
 batches of rows that are added or removed, and by cross-validation. Rows of weight 0 are left out.
+Blocks are read once before the fit, by `scanned`, which checks them and finds their targets.
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self
+from itertools import repeat
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,14 +20,11 @@ from .._arrays import namespace as arrays
 from .._lstsq.statistics import Moments
 from .._network.layers import Layer
 from .._rows.memory import Rows, merged, read_only
-from .._rows.streamed import Prepare
+from .._rows.streamed import Passes, Prepare, Sample, Streamed
 from ..accumulate import Accumulator
 from ..activations import Activation, Array
 from ..learner import Plan
 from . import validation
-
-if TYPE_CHECKING:
-    from .first_pass import Scan
 
 # From targets and the number of rows to checked targets.
 Check = Callable[[Any, int], NDArray[Any]]
@@ -58,11 +57,6 @@ def weighted_rows(
     return validation.without_zeros(X, y, weight)
 
 
-def _block(check: Check, X: Any, y: Any, sample_weight: Any) -> Prepared:
-    """Return the rows of a block, which was checked in the first pass."""
-    return weighted_rows(check, validation.plain_inputs(X), y, sample_weight, some_positive=False)
-
-
 def class_outputs(f: Activation, q: int) -> Array:
     """Return the target output of each class: one column for two classes, else an indicator."""
     Y = np.array([[0.0], [1.0]]) if q == 2 else np.eye(q)
@@ -78,12 +72,7 @@ class Labels:
     totals: Array
 
     @classmethod
-    def of(cls, y: NDArray[Any], weight: Array | None) -> Labels:
-        """Return the labels of some rows."""
-        return cls.with_places(y, weight)[0]
-
-    @classmethod
-    def with_places(cls, y: NDArray[Any], weight: Array | None) -> tuple[Labels, NDArray[Any]]:
+    def of(cls, y: NDArray[Any], weight: Array | None) -> tuple[Labels, NDArray[Any]]:
         """Return the labels of some rows, and the index of each row's label among them."""
         values, places = arrays.unique(y)
         counts = np.bincount(places)
@@ -93,10 +82,13 @@ class Labels:
     def merge(self, other: Labels, /) -> Labels:
         """Return the labels of both."""
         values, places = arrays.unique(_joined(self.values, other.values))
-        counts, totals = np.zeros(len(values), dtype=int), np.zeros(len(values))
-        np.add.at(counts, places, np.concatenate([self.counts, other.counts]))
-        np.add.at(totals, places, np.concatenate([self.totals, other.totals]))
-        return Labels(values, counts, totals)
+        counts = np.bincount(places, np.concatenate([self.counts, other.counts]))
+        totals = np.bincount(places, np.concatenate([self.totals, other.totals]))
+        return Labels(values, counts.astype(int), totals.astype(np.float64))
+
+
+def _one_column(y: Any, _: int) -> NDArray[Any]:
+    return validation.one_column(np.ravel(y))
 
 
 def _joined(*parts: NDArray[Any]) -> NDArray[Any]:
@@ -112,21 +104,11 @@ def _joined(*parts: NDArray[Any]) -> NDArray[Any]:
 
 @dataclass(frozen=True)
 class Codes:
-    """The labels of rows as indices into the classes, and class weights as part of row weights.
-
-    Attributes
-    ----------
-    labels : Labels
-        All labels.
-    per_label : array
-        The weight of each label; labels of weight 0 are not classes.
-    weighted : bool
-        Whether rows have weights.
-    """
+    """The labels of rows as indices into the classes, and class weights as part of row weights."""
 
     labels: Labels
-    per_label: Array
-    weighted: bool
+    per_label: Array  # the weight of each label; labels of weight 0 are not classes
+    weighted: bool  # whether rows have weights
 
     @property
     def classes(self) -> NDArray[Any]:
@@ -135,8 +117,8 @@ class Codes:
 
     def __call__(self, X: Any, y: Any, sample_weight: Any) -> Prepared:
         """Return inputs, codes and weights of a block of rows."""
-        X, y, weight = _block(lambda y, _: validation.one_column(np.ravel(y)), X, y, sample_weight)
-        labels = self.labels.values
+        X, labels = validation.plain_inputs(X), self.labels.values
+        X, y, weight = weighted_rows(_one_column, X, y, sample_weight, some_positive=False)
         places = np.minimum(np.searchsorted(labels, y), len(labels) - 1)
         if not (labels[places] == y).all():
             new = y[labels[places] != y].tolist()[0]
@@ -157,20 +139,17 @@ class ClassTargets:
     """Targets that are labels: the solver sees the indicator of each row's class.
 
     So one more class is one more column, which is zero for all earlier rows.
-
-    Attributes
-    ----------
-    class_weight : dict, "balanced" or None
-        As in the estimators.
-    classes : array
-        The sorted classes; None as long as no rows have been seen.
     """
 
     class_weight: Any
-    classes: Any = None
+    classes: Any = None  # sorted; None as long as no rows have been seen
 
     check = staticmethod(validation.check_labels)
-    statistic = staticmethod(Labels.of)
+
+    @staticmethod
+    def statistic(y: NDArray[Any], weight: Array | None) -> Labels:
+        """Return the labels of some rows."""
+        return Labels.of(y, weight)[0]
 
     def in_memory(self, X: Any, y: Any, sample_weight: Any) -> tuple[Self, Rows]:
         """Return the classes of all rows, and the rows with codes."""
@@ -211,7 +190,7 @@ class ClassTargets:
     ) -> tuple[Codes, Any, NDArray[Any], Array | None]:
         """Return the coding of checked labels, and inputs, codes and weights of the rows."""
         X, y, weight = weighted_rows(self.check, X, y, sample_weight)
-        labels, places = Labels.with_places(y, weight)
+        labels, places = Labels.of(y, weight)
         codes = (self._of_batch(labels) if batch else self)._codes(labels, weight is not None)
         return codes, *codes.of(X, places, weight)
 
@@ -281,8 +260,8 @@ def in_columns(y: NDArray[Any]) -> NDArray[Any]:
 
 def _column_block(weighted: bool, X: Any, y: Any, sample_weight: Any) -> Prepared:
     """Return inputs, columns and weights of a block of rows."""
-    y = np.asarray(y, np.float64, order="C")
-    X, y, weight = _block(lambda y, _: y, X, y, sample_weight)
+    X, y = validation.plain_inputs(X), np.asarray(y, np.float64, order="C")
+    X, y, weight = weighted_rows(lambda y, _: y, X, y, sample_weight, some_positive=False)
     return X, in_columns(y), np.ones(len(y)) if weighted and weight is None else weight
 
 
@@ -292,24 +271,12 @@ def _number_rows(X: Any, y: NDArray[Any], weight: Array | None) -> Rows:
 
 @dataclass(frozen=True)
 class NumberTargets:
-    """Targets that are numbers: the solver sees them through the inverse output activation.
-
-    Attributes
-    ----------
-    output : Activation
-        The output activation.
-    n_outputs : int
-        The number of columns; 0 as long as no rows have been seen.
-    one_output : bool
-        Whether targets have one dimension, so that predictions must have one too.
-    moments : Moments or None
-        The moments of the targets before the output activation.
-    """
+    """Targets that are numbers: the solver sees them through the inverse output activation."""
 
     output: Activation
-    n_outputs: int = 0
-    one_output: bool = True
-    moments: Moments | None = None
+    n_outputs: int = 0  # 0 as long as no rows have been seen
+    one_output: bool = True  # whether targets have one dimension, as predictions then have
+    moments: Moments | None = None  # of the targets before the output activation
 
     check = staticmethod(validation.check_real_targets)
 
@@ -381,3 +348,69 @@ class NumberTargets:
 
 
 AnyTargets = ClassTargets | NumberTargets
+
+
+@dataclass(frozen=True)
+class Scan:
+    """The result of a pass over all rows of a weight above 0."""
+
+    n_rows: int
+    n_features: int = 0
+    target_shape: tuple[int, ...] = ()  # of one row: () or (q,)
+    statistic: Any = None  # Labels, or Moments of numbers before the output activation
+    weighted: bool = False  # whether rows have weights
+    sample: Any = None  # some rows as they were read, with weights of 1 if they have none
+
+    @classmethod
+    def of(
+        cls, targets: AnyTargets, names: Any, n_rows: int | None, X: Any, y: Any, sample_weight: Any
+    ) -> Scan:
+        """Check one block, and return its scan; it is empty if no row has a weight above 0."""
+        X = validation.plain_inputs(X)
+        validation.refuse_infinite(X, names)
+        if X.shape[0]:
+            X, y, weight = weighted_rows(targets.check, X, y, sample_weight, some_positive=False)
+        if not X.shape[0]:
+            return cls(0)
+        return cls(
+            len(y),
+            X.shape[1],
+            y.shape[1:],
+            targets.statistic(y, weight),
+            weight is not None,
+            Sample.of(X, y, np.ones(len(y)) if weight is None else weight, n_rows),
+        )
+
+    def merge(self, other: Scan, /) -> Scan:
+        """Return the scan of both."""
+        if not self.n_rows or not other.n_rows:
+            return self if self.n_rows else other
+        for name, mine, theirs in (
+            ("columns of X", self.n_features, other.n_features),
+            ("outputs in y", self.target_shape, other.target_shape),
+        ):
+            if mine != theirs:
+                raise ValueError(
+                    f"blocks differ in the {name}, {mine} and {theirs}: all must have the same."
+                )
+        return Scan(
+            self.n_rows + other.n_rows,
+            self.n_features,
+            self.target_shape,
+            self.statistic.merge(other.statistic),
+            self.weighted or other.weighted,
+            self.sample.merge(other.sample),
+        )
+
+
+def scanned(passes: Passes, targets: AnyTargets) -> tuple[AnyTargets, Streamed]:
+    """Return the targets after a first pass, and the rows for the following passes."""
+    of_block = partial(Scan.of, targets, passes.names, passes.n_rows)
+    scan = passes.reduce(of_block, repeat(SCAN.rows))
+    if not scan.n_rows:
+        raise ValueError("the blocks hold no rows of a weight above 0.")
+    targets, prepare, n_rows, total = targets.in_blocks(scan)
+    rows = scan.sample.rows
+    sample = Sample(Rows(*prepare(rows.X, rows.y, rows.weight)), scan.sample.step)
+    n_targets = int(np.prod(scan.target_shape))
+    return targets, Streamed(passes, prepare, n_rows, scan.n_features, n_targets, total, sample)

@@ -307,7 +307,7 @@ def power_of_2(step: int) -> int:
     return int(1 << (max(step, 1).bit_length() - 1))
 
 
-def read_only(array: AnyArray) -> AnyArray:
+def read_only(array: Any) -> Any:
     """Return a read-only view of a NumPy array; arrays of other libraries have none."""
     if not isinstance(array, np.ndarray):
         return array
