@@ -77,16 +77,6 @@ class KARNetworkCV(ShowsLayers, BaseEstimator):
         defaults = type(self)().get_params(deep=False)
         super().__setstate__(state | {name: defaults[name] for name in defaults.keys() - state})
 
-    def _limits(self) -> dict[str, Any]:
-        seconds = np.inf
-        if self.time_budget is not None:
-            seconds = check_positive("time_budget", self.time_budget)
-        return {
-            "n_members": check_positive_integer("n_estimators", self.n_estimators),
-            "width": check_positive_integer("width", self.width),
-            "seconds": seconds,
-        }
-
     def _ridges(self) -> Array:
         if self.alphas is None:
             return RIDGES
@@ -142,7 +132,13 @@ class KARNetworkCV(ShowsLayers, BaseEstimator):
         Returns left-out predictions of all rows, and which of the rows kept have one that is not
         optimistic. Rows that were not kept are predicted.
         """
-        limits, ridges, device = self._limits(), self._ridges(), check_device(self.device)
+        budget = self.time_budget
+        limits: dict[str, Any] = {
+            "seconds": np.inf if budget is None else check_positive("time_budget", budget),
+            "n_members": check_positive_integer("n_estimators", self.n_estimators),
+            "width": check_positive_integer("width", self.width),
+        }
+        ridges, device = self._ridges(), check_device(self.device)
         if len(kept) < 2:
             raise ValueError(f"X must have at least two rows, but has {len(kept)} (n_samples=1).")
         rng = parameters.check_generator(self.random_state)

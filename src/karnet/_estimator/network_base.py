@@ -122,24 +122,22 @@ class KARNetwork(ShowsLayers, BaseEstimator):
         """Fit the network to rows in memory, as one block, or to blocks that are read in passes."""
         with validation.unchanged_on_failure(self):
             plan, sizes = parameters.plan_of(self, self._default_output)
-            targets, rows = self._checked(source, self._targets(plan))
+            targets: AnyTargets = self._targets(plan)
+            rows: Table
+            if isinstance(source, tuple):
+                X, *others = source
+                X = validation.check_inputs(self, X, reset=True, finite=self.device is None)
+                targets, rows = targets.in_memory(X, *others)
+            else:
+                targets, rows = scanned(source, targets)
+                self.n_features_in_ = rows.n_features
+                self.__dict__.pop("feature_names_in_", None)
+                if source.names is not None:
+                    self.feature_names_in_ = np.asarray(source.names, dtype=object)
             self._set_targets(targets)
             draw = partial(parameters.initial_layers, self, plan, sizes, rows.n_features)
             self._fit_network(rows, *targets.start(plan, draw))
         return self
-
-    def _checked(self, source: Passes | Raw, targets: AnyTargets) -> tuple[AnyTargets, Table]:
-        """Return targets and rows of a source, checked, and set the names of the features."""
-        if isinstance(source, tuple):
-            X, *others = source
-            X = validation.check_inputs(self, X, reset=True, finite=self.device is None)
-            return targets.in_memory(X, *others)
-        targets, rows = scanned(source, targets)
-        self.n_features_in_ = rows.n_features
-        self.__dict__.pop("feature_names_in_", None)
-        if source.names is not None:
-            self.feature_names_in_ = np.asarray(source.names, dtype=object)
-        return targets, rows
 
     def _partial_fit(self, X: Any, y: Any, sample_weight: Any, classes: Any = None) -> Self:
         """Add rows; the first of them fit the hidden layers too."""

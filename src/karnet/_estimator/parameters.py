@@ -103,34 +103,26 @@ def check_invertible(name: str, f: Activation, remedy: str) -> None:
 
 def check_sizes(sizes: Any) -> tuple[int, ...]:
     """Return the widths of the hidden layers."""
-    given = sizes
-    if isinstance(sizes, Integral):
-        sizes = (sizes,)
-    if (
-        isinstance(sizes, str)
-        or not isinstance(sizes, (Sequence, np.ndarray))
-        or np.ndim(sizes) != 1
-    ):
+    widths = _widths(sizes)
+    if any(isinstance(n, bool) or not isinstance(n, Integral) or n < 1 for n in widths):
         raise ValueError(
-            f"hidden_layer_sizes={shown(given)} must be a tuple of integers, like (100,)."
+            f"hidden_layer_sizes={shown(sizes)} must hold integers of at least 1, like (100,), or "
+            "() for a network without hidden layers."
         )
-    for size in sizes:
-        if isinstance(size, bool) or not isinstance(size, Integral) or size < 1:
-            raise ValueError(
-                f"hidden_layer_sizes={shown(given)} must hold integers of at least 1, "
-                "or nothing for a network without hidden layers."
-            )
-    if any(size > MOST_UNITS for size in sizes):
-        raise ValueError(f"hidden_layer_sizes={shown(given)} must hold integers up to 2**48.")
-    return tuple(int(size) for size in sizes)
+    if any(n > MOST_UNITS for n in widths):
+        raise ValueError(f"hidden_layer_sizes={shown(sizes)} must hold integers up to 2**48.")
+    return tuple(map(int, widths))
+
+
+def _widths(sizes: Any) -> Any:
+    """Return layer sizes as a sequence; a single size is one entry."""
+    is_sequence = isinstance(sizes, (Sequence, np.ndarray)) and np.ndim(sizes) == 1
+    return sizes if is_sequence else (sizes,)
 
 
 def infinite_depth(sizes: Any) -> int:
     """Return the number of infinitely wide hidden layers; 0 if all layers are finite."""
-    widths = (
-        sizes if isinstance(sizes, (Sequence, np.ndarray)) and np.ndim(sizes) == 1 else (sizes,)
-    )
-    infinite = [isinstance(width, (float, np.floating)) and width == np.inf for width in widths]
+    infinite = [isinstance(n, (float, np.floating)) and n == np.inf for n in _widths(sizes)]
     if any(infinite) and not all(infinite):
         raise ValueError(
             f"hidden_layer_sizes={shown(sizes)} mixes finite and infinite widths: make all of them "

@@ -107,16 +107,12 @@ class Scored:
             n_rows = _num_samples(X)
             if not is_foreign(y):
                 y = self._score_statistic.check(y, n_rows)
-                self._refuse_times(y)
+                dtype = getattr(getattr(self, "classes_", y), "dtype", y.dtype)
+                if y.dtype.kind in "mM" and getattr(dtype, "kind", "f") not in "mM":
+                    raise ValueError(f"y holds {y.dtype}, but the classes of the fit are {dtype}.")
             sample_weight = validation.check_weight(sample_weight, n_rows)
             # Squares of large errors may overflow.
             with np.errstate(over="ignore", invalid="ignore"):
                 score = float(super().score(X, y, sample_weight))  # type: ignore[misc]
             return -np.inf if np.isnan(score) and n_rows > 1 else score
         return float(over_blocks(self, self._score_statistic.of, X, y, sample_weight).score)
-
-    def _refuse_times(self, y: Any) -> None:
-        """Raise an error if times are to be compared with classes that are not times."""
-        dtype = getattr(getattr(self, "classes_", y), "dtype", y.dtype)
-        if y.dtype.kind in "mM" and getattr(dtype, "kind", "f") not in "mM":
-            raise ValueError(f"y holds {y.dtype}, but the classes of the fit are {dtype}.")

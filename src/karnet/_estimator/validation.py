@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_array, column_or_1d, validate_data
 from .._arrays import namespace as arrays
 from .._arrays.threads import ONE_THREAD
 from .._rows.memory import block_slices
+from .._util.checks import all_finite
 from .._util.messages import shown
 from ..activations import Array
 from .dask_methods import is_dask
@@ -55,15 +56,11 @@ def check_inputs(estimator: Any, X: Any, *, reset: bool, finite: bool = True) ->
             "X is a Dask collection, which only fit, score and the methods that predict accept: "
             "compute one block after the other and pass the blocks."
         )
+    dispatched = arrays.is_foreign(X) and get_config()["array_api_dispatch"]
+    xp = arrays.namespace(X) if dispatched else np
+    options = {"dtype": [xp.float64, xp.float32], "ensure_all_finite": False}
     try:
-        checked = validate_data(
-            estimator,
-            X,
-            reset=reset,
-            accept_sparse="csr",
-            dtype=_floats(X),
-            ensure_all_finite=False,
-        )
+        checked = validate_data(estimator, X, reset=reset, accept_sparse="csr", **options)
     except REFUSALS as error:
         raise _refusal(X, error) from error
     if finite or arrays.is_foreign(checked):
@@ -75,14 +72,6 @@ def checked_block(names: Any, X: Any, y: Any, weight: Any) -> tuple[Any, Any, An
     """Return a block of rows whose inputs are finite."""
     refuse_infinite(X, names)
     return X, y, weight
-
-
-def _floats(X: Any) -> list[Any]:
-    """Return the dtypes that X may have."""
-    if not arrays.is_foreign(X) or not get_config()["array_api_dispatch"]:
-        return [np.float64, np.float32]
-    xp = arrays.namespace(X)
-    return [xp.float64, xp.float32]
 
 
 def check_same_library(X: Any, weights: Any, method: str) -> None:
@@ -108,21 +97,15 @@ def refuse_infinite(X: Any, names: Any) -> None:
         return
     for rows in block_slices(*X.shape):
         block = X[rows]
-        values = block.data if hasattr(block, "tocoo") else block
-        with np.errstate(over="ignore", invalid="ignore"):
-            # A finite sum has finite terms, and needs no memory.
-            finite = np.isfinite(np.sum(values)) or np.isfinite(values).all()
-        if not finite:
+        if not all_finite(block.data if hasattr(block, "tocoo") else block):
             _raise_infinite(block, names)
 
 
 def plain_inputs(X: Any) -> Any:
     """Return X as a float array or CSR matrix of two dimensions; it may hold NaN and infinity."""
+    options = {"dtype": [np.float64, np.float32], "ensure_all_finite": False}
     try:
-        kinds = [np.float64, np.float32]
-        return check_array(
-            X, accept_sparse="csr", dtype=kinds, ensure_all_finite=False, ensure_min_samples=0
-        )
+        return check_array(X, accept_sparse="csr", ensure_min_samples=0, **options)
     except REFUSALS as error:
         raise _refusal(X, error) from error
 
