@@ -36,7 +36,7 @@ BAD_PARAMETERS = [
     ({"direct_links": 1}, "direct_links=1 must be True or False"),
     ({"random_state": "a"}, "random_state='a' must be an integer, a RandomState or None"),
     ({"random_state": "a", "hidden_layer_sizes": ()}, "random_state='a' must be an integer"),
-    ({"hidden_layer_sizes": np.array(5)}, r"hidden_layer_sizes=array\(5\) must be a tuple"),
+    ({"hidden_layer_sizes": np.array(5)}, r"hidden_layer_sizes=array\(5\) must hold integers"),
     ({"init": [[["a"] * 3] * 11]}, r"init\[0\] must hold real numbers only"),
     ({"init": [[[1.0], [1.0, 2.0]]]}, r"init\[0\] must hold real numbers only"),
     ({"init": "zeros"}, "init='zeros' is not known: give one of normal, uniform"),
