@@ -450,15 +450,8 @@ class KARRegressor(Scored, RegressorMixin, KARNetwork):
     outputs, since the inverse activation is nearly linear over its targets; a wide network with a
     single output tends to the linear fit. Random hidden layers do not.
 
-    Sample weights have an effect only if the network cannot fit every row exactly.
-
     For ``hidden="metric"``, infinite width, Dask collections and the memory that `partial_fit`,
     `merge` and `forget` need, see the Notes and References of `KARClassifier`.
-
-    References
-    ----------
-    K.-A. Toh, Z. Lin, Z. Li, B. Oh and L. Sun, "Gradient-Free Learning Based on the Kernel and the
-    Range Space", 2018.
 
     Examples
     --------

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, is_classifier
+from sklearn.base import is_classifier
 from sklearn.model_selection import check_cv
 from sklearn.utils.validation import check_is_fitted
 
@@ -23,7 +23,7 @@ from .._util.text_table import TextTable
 from ..activations import Array
 from . import parameters, validation
 from .dask_methods import is_dask
-from .notebook import ShowsLayers, table_of_members
+from .notebook import KAREstimator, table_of_members
 
 # Ridges to select from by default, relative to the mean eigenvalue of the kernel matrix.
 RIDGES = np.logspace(-6, 2, 17)
@@ -37,7 +37,7 @@ LEAST_RELATIVE_WEIGHT = 1e-12
 LEAST_LARGEST_WEIGHT = 1e-100
 
 
-class KARNetworkCV(ShowsLayers, BaseEstimator):
+class KARNetworkCV(KAREstimator):
     """The parameters of KARClassifierCV and KARRegressorCV, and the average that is fitted."""
 
     def __init__(
@@ -71,11 +71,6 @@ class KARNetworkCV(ShowsLayers, BaseEstimator):
                 f"{name} needs rows in memory, but these are in a Dask collection: use "
                 f"{name.removesuffix('CV')}, which is fitted to Dask collections block by block."
             )
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        # An estimator that was pickled before a parameter existed gets its default value.
-        defaults = type(self)().get_params(deep=False)
-        super().__setstate__(state | {name: defaults[name] for name in defaults.keys() - state})
 
     def _ridges(self) -> Array:
         if self.alphas is None:

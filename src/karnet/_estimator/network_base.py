@@ -10,7 +10,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from .._arrays.namespace import check_device, is_foreign, like, on_host
@@ -25,7 +24,7 @@ from ..activations import Activation, Array, Function
 from ..blocks import Blocks
 from ..learner import Plan, Report, learn, learn_by_metric, learn_in_dual
 from . import parameters, validation
-from .notebook import ShowsLayers, table_of_layers
+from .notebook import KAREstimator, table_of_layers
 from .targets import AnyTargets, scanned
 from .updates import OutputLayer, of_finite_width
 
@@ -39,7 +38,7 @@ OPTIONAL = (
 )
 
 
-class KARNetwork(ShowsLayers, BaseEstimator):
+class KARNetwork(KAREstimator):
     """The parameters of KARClassifier and KARRegressor, and the network that is fitted."""
 
     def __init__(
@@ -80,11 +79,6 @@ class KARNetwork(ShowsLayers, BaseEstimator):
         tags.input_tags.sparse = True
         tags.array_api_support = True
         return tags
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        # A network that was pickled before a parameter existed gets its default value.
-        defaults = type(self)().get_params(deep=False)
-        super().__setstate__(state | {name: defaults[name] for name in defaults.keys() - state})
 
     # The output activation if none is given; None for the activation of the hidden layers.
     _default_output: Activation | None = None
@@ -310,10 +304,4 @@ class KARNetwork(ShowsLayers, BaseEstimator):
         return outputs(self._network(), X, check_device(self.device))
 
     def _layer_table(self) -> TextTable | None:
-        if not hasattr(self, "layers_"):
-            return None
-        if hasattr(self, "coefs_"):
-            units = [str(V.shape[1]) for V in self.coefs_]
-        else:
-            units = [*["∞"] * (len(self.layers_) - 1), str(self.dual_coef_.shape[1])]
-        return table_of_layers(self.layers_, units, self.activations_)
+        return table_of_layers(self) if hasattr(self, "layers_") else None

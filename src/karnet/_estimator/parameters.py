@@ -39,7 +39,14 @@ def plan_of(net: Any, default_output: Activation | None) -> tuple[Plan, tuple[in
             f"n_sweeps={n_sweeps} needs hidden='pullback': with hidden={hidden!r} every layer is "
             "solved once, so use n_sweeps=1."
         )
-    output, input_map = _output_activation(net, f, default_output, n_layers > 0), None
+    if net.output_activation is not None:
+        output = resolve_activation(net.output_activation, "output_activation")
+        if n_layers:
+            check_invertible("output_activation", output, "use 'identity'")
+    else:  # a hidden activation without an inverse cannot be that of the output
+        usable = f if f.invertible or not n_layers else resolve_activation("identity")
+        output = default_output or usable
+    input_map = None
     if not output.invertible:
         input_map, output = through_exp(output)
     direct_links = check_flag("direct_links", net.direct_links)
@@ -78,20 +85,6 @@ def _hidden(value: Any, f: Activation, n_layers: int, infinite: bool) -> str:
     if hidden == "pullback" and n_layers:
         check_invertible("activation", f, "use hidden='random'")
     return hidden
-
-
-def _output_activation(
-    net: Any, f: Activation, default: Activation | None, has_hidden: bool
-) -> Activation:
-    if net.output_activation is None:
-        if default is not None:
-            return default
-        # A hidden activation without an inverse cannot be that of the output.
-        return f if f.invertible or not has_hidden else resolve_activation("identity")
-    output = resolve_activation(net.output_activation, "output_activation")
-    if has_hidden:
-        check_invertible("output_activation", output, "use 'identity'")
-    return output
 
 
 def check_invertible(name: str, f: Activation, remedy: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -14,6 +15,7 @@ from .._rows.memory import read_only
 from ..activations import Array
 from . import validation
 from .dask_methods import is_dask, over_blocks
+from .targets import in_columns
 
 
 @dataclass(frozen=True)
@@ -24,13 +26,9 @@ class Accuracy:
     check = staticmethod(validation.check_labels)
 
     @classmethod
-    def of(cls, estimator: Any, X: Any, y: Any, sample_weight: Any) -> Self:
+    def of(cls, y: Any, predictions: Any, weight: Array) -> Self:
         """Return the statistic of one block."""
-        n_rows = X.shape[0]
-        labels = validation.check_labels(y, n_rows) if n_rows or len(y) else np.empty(0)
-        weight = _weights(sample_weight, n_rows)
-        correct = estimator.predict(X) == labels if n_rows else labels
-        return cls(Sum(np.array([weight @ correct, weight.sum()])))
+        return cls(Sum(np.array([weight @ (predictions == y), weight.sum()])))
 
     def merge(self, other: Self, /) -> Self:
         """Return the statistic of both blocks."""
@@ -52,13 +50,9 @@ class Deviations:
     check = staticmethod(validation.check_real_targets)
 
     @classmethod
-    def of(cls, estimator: Any, X: Any, y: Any, sample_weight: Any) -> Self:
+    def of(cls, y: Any, predictions: Any, weight: Array) -> Self:
         """Return the statistic of one block."""
-        n_rows = X.shape[0]
-        Y = validation.check_real_targets(y, n_rows) if n_rows or len(y) else np.asarray(y)
-        weight = _weights(sample_weight, n_rows)
-        errors = Y - estimator.predict(X) if n_rows else Y
-        Y, errors = (M[:, None] if M.ndim == 1 else M for M in (Y, errors))
+        Y, errors = in_columns(y), in_columns(y - predictions)
         from_means = Moments.of(read_only(Y), Y[:, :0], weight, bias=bool(weight.any()))
         return cls(from_means, Sum(weight @ errors**2))
 
@@ -77,9 +71,15 @@ class Deviations:
         return float(explained.mean())
 
 
-def _weights(sample_weight: Any, n_rows: int) -> Array:
+def _of_block(
+    kind: type[Accuracy | Deviations], estimator: Any, X: Any, y: Any, sample_weight: Any
+) -> Any:
+    """Return the statistic of one block, which may have no rows."""
+    n_rows = X.shape[0]
+    y = kind.check(y, n_rows) if n_rows or len(y) else np.asarray(y)
     weight = validation.check_weight(sample_weight, n_rows, some_positive=False)
-    return np.ones(n_rows) if weight is None else weight
+    predictions = estimator.predict(X) if n_rows else y
+    return kind.of(y, predictions, np.ones(n_rows) if weight is None else weight)
 
 
 class Scored:
@@ -115,4 +115,5 @@ class Scored:
             with np.errstate(over="ignore", invalid="ignore"):
                 score = float(super().score(X, y, sample_weight))  # type: ignore[misc]
             return -np.inf if np.isnan(score) and n_rows > 1 else score
-        return float(over_blocks(self, self._score_statistic.of, X, y, sample_weight).score)
+        of_block = partial(_of_block, self._score_statistic)
+        return float(over_blocks(self, of_block, X, y, sample_weight).score)

@@ -158,7 +158,7 @@ class ClassTargets:
             classes, codes = arrays.unique(arrays.namespace(X).reshape(arrays.like(X, y), (-1,)))
             validation.check_labels(arrays.to_numpy(classes), classes.shape[0])
             validation.check_rows(codes, X.shape[0])
-            return self._of(classes), Rows(X, codes)
+            return replace(self, classes=classes), Rows(X, codes)
         coding, *rows = self.coded(X, y, sample_weight)
         return self._rows(coding.classes, *rows)
 
@@ -167,7 +167,7 @@ class ClassTargets:
         codes = self._codes(scan.statistic, scan.weighted)
         counts, totals = scan.statistic.counts, scan.statistic.totals
         n_rows = int(counts[codes.per_label > 0.0].sum())
-        return self._of(codes.classes), codes, n_rows, float(totals @ codes.per_label)
+        return replace(self, classes=codes.classes), codes, n_rows, float(totals @ codes.per_label)
 
     def in_batch(
         self, X: Any, y: Any, sample_weight: Any, more: Any = None, known_only: bool = False
@@ -191,25 +191,13 @@ class ClassTargets:
         """Return the coding of checked labels, and inputs, codes and weights of the rows."""
         X, y, weight = weighted_rows(self.check, X, y, sample_weight)
         labels, places = Labels.of(y, weight)
-        codes = (self._of_batch(labels) if batch else self)._codes(labels, weight is not None)
+        codes = self._codes(labels, weight is not None, batch)
         return codes, *codes.of(X, places, weight)
 
-    def _of_batch(self, labels: Labels) -> Self:
-        """Return these targets with the weights of the classes that a batch holds."""
+    def _codes(self, labels: Labels, weighted: bool, batch: bool = False) -> Codes:
         given = self.class_weight
-        if isinstance(given, str) and given == "balanced":
-            raise ValueError(
-                "class_weight='balanced' needs all rows at once: give the weights as a dict, or "
-                "use fit."
-            )
-        if not isinstance(given, dict):
-            return self
-        held = labels.values.tolist()
-        return type(self)({key: given[key] for key in given if key in held})
-
-    def _codes(self, labels: Labels, weighted: bool) -> Codes:
-        per_label = validation.weights_of_classes(self.class_weight, labels.values, labels.totals)
-        return Codes(labels, per_label, weighted or self.class_weight is not None)
+        per_label = validation.weights_of_classes(given, labels.values, labels.totals, batch)
+        return Codes(labels, per_label, weighted or given is not None)
 
     def _rows(
         self, classes: NDArray[Any], X: Any, codes: NDArray[Any], weight: Array | None
@@ -217,10 +205,7 @@ class ClassTargets:
         if arrays.is_foreign(X):
             classes = arrays.like(X, classes) if classes.dtype.kind in "biuf" else classes
             codes, weight = arrays.like(X, codes), arrays.like(X, weight)
-        return self._of(classes), Rows(X, codes, weight)
-
-    def _of(self, classes: Any) -> Self:
-        return type(self)(self.class_weight, classes)
+        return replace(self, classes=classes), Rows(X, codes, weight)
 
     def outputs(self, plan: Plan) -> Array:
         """Return the target output of each class."""
@@ -236,7 +221,7 @@ class ClassTargets:
         """Return the targets of both, as an array of the kind that the classes are."""
         both = np.unique(_joined(*(arrays.to_numpy(each.classes) for each in (self, other))))
         numbers = both.dtype.kind in "biuf"
-        return self._of(arrays.like(self.classes, both) if numbers else both)
+        return replace(self, classes=arrays.like(self.classes, both) if numbers else both)
 
     def aligned(self, statistics: Accumulator, known: Any) -> Accumulator:
         """Return the statistics of rows of the known classes with a column for each class here."""

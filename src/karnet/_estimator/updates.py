@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from hashlib import sha256
 from typing import Any, TypeVar
 
 import numpy as np
@@ -104,7 +103,7 @@ class OutputLayer:
 
     def merge(self, other: OutputLayer) -> OutputLayer:
         """Return the output layer with the rows of another one above the same hidden layers."""
-        if self._fingerprint() != other._fingerprint():
+        if self._dependencies() != other._dependencies():
             raise ValueError(
                 "the networks differ in their hidden weights, activations, direct links, bias or "
                 "target units: draw both with the same random_state, or give both the same init."
@@ -122,20 +121,16 @@ class OutputLayer:
         network = Network((*self.hidden, last), plan.direct_links, plan.input_map)
         return network, [*self.reports, report]
 
-    def _fingerprint(self) -> str:
-        """Return a digest of everything but the rows that the statistics depend on."""
-        plan, digest = self.plan, sha256()
-        for layer in self.hidden:
-            for W in (arrays.to_numpy(layer.V), arrays.to_numpy(layer.w)):
-                digest.update(repr(W.shape).encode() + np.ascontiguousarray(W).tobytes())
-        for f in plan.activations[:-1]:
-            digest.update(_values(f))
-        digest.update(_values(plan.activations[-1].phi))
-        digest.update(b"" if plan.input_map is None else _values(plan.input_map))
-        rest = (self.statistics.n, plan.direct_links, plan.fit_intercept, plan.centre is None)
-        digest.update(repr(rest).encode())
-        digest.update(b"" if plan.centre is None else plan.centre.tobytes())
-        return digest.hexdigest()
+    def _dependencies(self) -> list[Any]:
+        """Return everything but the rows that the statistics depend on, in a form to compare."""
+        plan, centre = self.plan, () if self.plan.centre is None else self.plan.centre.tolist()
+        weights = [arrays.to_numpy(W) for layer in self.hidden for W in (layer.V, layer.w)]
+        functions = [*plan.activations[:-1], plan.activations[-1].phi, plan.input_map]
+        return [
+            *(self.statistics.n, plan.direct_links, plan.fit_intercept, centre),
+            *((W.shape, W.tobytes()) for W in weights),
+            *(None if f is None else _values(f) for f in functions),
+        ]
 
 
 def _settings(net: Any, plan: Plan, hidden: Sequence[Layer]) -> dict[str, Any]:
@@ -147,7 +142,7 @@ def _settings(net: Any, plan: Plan, hidden: Sequence[Layer]) -> dict[str, Any]:
     }
 
 
-def _values(f: Function) -> bytes:
+def _values(f: Function) -> list[str]:
     """Return rounded values of an elementwise function, which distinguish it from others."""
     with np.errstate(all="ignore"):
-        return " ".join(DIGITS % value for value in f(POINTS.copy())).encode()
+        return [DIGITS % value for value in f(POINTS.copy())]

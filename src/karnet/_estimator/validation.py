@@ -78,12 +78,11 @@ def check_same_library(X: Any, weights: Any, method: str) -> None:
     """Raise an error if X is of another library, or on another device, than the weights."""
     if not get_config()["array_api_dispatch"]:
         return
-    kinds = [(type(each), arrays.device_of(each)) for each in (X, weights)]
-    if (arrays.is_foreign(X) or arrays.is_foreign(weights)) and kinds[0] != kinds[1]:
+    mine, fitted = (f"{type(M).__name__} on {arrays.device_of(M)}" for M in (X, weights))
+    if (arrays.is_foreign(X) or arrays.is_foreign(weights)) and mine != fitted:
         raise ValueError(
             f"X of {method}() must use the same namespace and the same device as the X of fit(), "
-            f"but is a {kinds[0][0].__name__} on {kinds[0][1]} instead of a "
-            f"{kinds[1][0].__name__} on {kinds[1][1]}."
+            f"but is a {mine} instead of a {fitted}."
         )
 
 
@@ -142,14 +141,11 @@ def _sentence(X: Any, message: str) -> str:
 
 def _column_without_numbers(X: Any) -> str | None:
     table = np.empty(0) if hasattr(X, "tocoo") else np.asarray(X, dtype=object)
-    if table.ndim != 2:
-        return None
-    names = getattr(X, "columns", None)
-    for k in range(table.shape[1]):
+    for k in range(table.shape[1] if table.ndim == 2 else 0):
         try:
             table[:, k].astype(np.float64)
         except REFUSALS:
-            return _column_name(k, names)
+            return _column_name(k, getattr(X, "columns", None))
     return None
 
 
@@ -279,19 +275,28 @@ def as_real_array(name: str, values: Any) -> Array:
     raise ValueError(f"{name} must hold real numbers only, in rows of equal length.")
 
 
-def weights_of_classes(class_weight: Any, classes: NDArray[Any], totals: NDArray[Any]) -> Array:
-    """Return one weight per class; `totals` are the total weights of their rows."""
+def weights_of_classes(
+    class_weight: Any, classes: NDArray[Any], totals: NDArray[Any], batch: bool = False
+) -> Array:
+    """Return one weight per class; `totals` are the total weights of their rows.
+
+    The rows of a batch need not hold all classes.
+    """
     if class_weight is None:
         return np.ones(len(classes))
     if isinstance(class_weight, str) and class_weight == "balanced":
+        if batch:
+            raise ValueError(
+                "class_weight='balanced' needs all rows at once: give the weights as a dict, or "
+                "use fit."
+            )
         per_class = totals.sum() / (len(classes) * totals)
     elif isinstance(class_weight, dict):
-        unknown = [label for label in class_weight if label not in classes.tolist()]
+        labels = classes.tolist()
+        unknown = [] if batch else [label for label in class_weight if label not in labels]
         if unknown and len(class_weight) - len(unknown) < len(classes):
             raise ValueError(f"class_weight names {unknown[0]!r}, a class that y does not hold.")
-        per_class = as_real_array(
-            "class_weight", [class_weight.get(label, 1.0) for label in classes.tolist()]
-        )
+        per_class = as_real_array("class_weight", [class_weight.get(each, 1.0) for each in labels])
     else:
         raise ValueError(f"class_weight={shown(class_weight)} must be a dict, 'balanced' or None.")
     if not (np.isfinite(per_class) & (per_class >= 0.0)).all() or not per_class.any():
