@@ -12,7 +12,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from ._arrays import namespace as arrays
 from ._estimator.dask_methods import lazy_for_dask, passes_over
 from ._estimator.network_base import AnyActivation, KARNetwork
-from ._estimator.scoring import Accuracy, Deviations, Scored
+from ._estimator.scoring import Scored
 from ._estimator.targets import ClassTargets, NumberTargets, class_outputs
 from ._estimator.updates import of_finite_width
 from .activations import resolve_activation
@@ -171,8 +171,6 @@ class KARClassifier(Scored, ClassifierMixin, KARNetwork):
     >>> net.score(X, y) > 0.95
     True
     """
-
-    _score_statistic = Accuracy
 
     def __init__(
         self,
@@ -463,7 +461,6 @@ class KARRegressor(Scored, RegressorMixin, KARNetwork):
     True
     """
 
-    _score_statistic = Deviations
     _default_output = resolve_activation("identity")
 
     def __sklearn_tags__(self) -> Any:

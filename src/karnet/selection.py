@@ -15,7 +15,7 @@ from ._ensemble.jackknife import jackknife_plus
 from ._estimator import validation
 from ._estimator.dask_methods import lazy_for_dask
 from ._estimator.ensemble_base import KARNetworkCV
-from ._estimator.scoring import Accuracy, Deviations, Scored
+from ._estimator.scoring import Scored
 from ._estimator.targets import ClassTargets, check_two_classes, in_columns, weighted_rows
 from ._util.checks import check_share
 from .activations import Array
@@ -103,8 +103,6 @@ class KARClassifierCV(Scored, ClassifierMixin, KARNetworkCV):
     >>> net.best_score_ > 0.95
     True
     """
-
-    _score_statistic = Accuracy
 
     def __init__(
         self,
@@ -299,8 +297,6 @@ class KARRegressorCV(Scored, RegressorMixin, KARNetworkCV):
     >>> net.best_score_ > 0.45
     True
     """
-
-    _score_statistic = Deviations
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -115,7 +115,7 @@ class KARNetwork(KAREstimator):
     def _fit(self, source: Passes | Raw) -> Self:
         """Fit the network to rows in memory, as one block, or to blocks that are read in passes."""
         with validation.unchanged_on_failure(self):
-            plan, sizes = parameters.plan_of(self, self._default_output)
+            plan, draw = parameters.plan_of(self, self._default_output)
             targets: AnyTargets = self._targets(plan)
             rows: Table
             if isinstance(source, tuple):
@@ -129,22 +129,21 @@ class KARNetwork(KAREstimator):
                 if source.names is not None:
                     self.feature_names_in_ = np.asarray(source.names, dtype=object)
             self._set_targets(targets)
-            draw = partial(parameters.initial_layers, self, plan, sizes, rows.n_features)
-            self._fit_network(rows, *targets.start(plan, draw))
+            self._fit_network(rows, *targets.start(plan, draw, rows.n_features))
         return self
 
     def _partial_fit(self, X: Any, y: Any, sample_weight: Any, classes: Any = None) -> Self:
         """Add rows; the first of them fit the hidden layers too."""
         with validation.unchanged_on_failure(self):
-            plan, sizes = parameters.plan_of(self, self._default_output)
+            plan, draw = parameters.plan_of(self, self._default_output)
             if first := not hasattr(self, "layers_"):
                 X = validation.check_inputs(self, X, reset=True)
             else:
                 X = self._inputs(X, "partial_fit")
             targets, rows = self._targets(plan).in_batch(X, y, sample_weight, classes)
             if first:
-                draw = partial(parameters.initial_layers, self, plan, sizes, rows.n_features)
-                layer = OutputLayer.first(self, rows, *targets.start(plan, draw))
+                start = targets.start(plan, draw, rows.n_features)
+                layer = OutputLayer.first(self, rows, *start)
             else:
                 layer = OutputLayer.of(self, targets)
             self._set_targets(targets)
@@ -180,7 +179,7 @@ class KARNetwork(KAREstimator):
                 )
             check_is_fitted(self)
             check_is_fitted(other)
-            ours, theirs = self._names(), other._names()
+            ours, theirs = (getattr(each, "feature_names_in_", None) for each in (self, other))
             if ours is not None and theirs is not None and ours.tolist() != theirs.tolist():
                 raise ValueError(
                     f"the networks have features of different names, {ours.tolist()} and "
@@ -250,10 +249,8 @@ class KARNetwork(KAREstimator):
         device = None if self.device is None else check_device(self.device)
         if device is None or (isinstance(rows, Rows) and is_foreign(rows.X)):
             return rows
-        return on_device(rows, device, partial(validation.checked_block, self._names()))
-
-    def _names(self) -> Any:
-        return getattr(self, "feature_names_in_", None)
+        names = getattr(self, "feature_names_in_", None)
+        return on_device(rows, device, partial(validation.checked_block, names))
 
     def _keep(self, network: Network, reports: list[Report], plan: Plan, X: Any) -> None:
         """Set the fitted attributes, as arrays of the kind that X is."""

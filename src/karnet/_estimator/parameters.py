@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from numbers import Integral
 from typing import Any
 
@@ -22,10 +23,12 @@ from .validation import as_real_array
 MOST_UNITS = 2**48
 
 
-def plan_of(net: Any, default_output: Activation | None) -> tuple[Plan, tuple[int, ...]]:
-    """Return the plan that the parameters of a network describe, and its finite layer sizes.
+def plan_of(
+    net: Any, default_output: Activation | None
+) -> tuple[Plan, Callable[[int, int], list[Layer]]]:
+    """Return the plan that the parameters of a network describe, and a draw of initial layers.
 
-    Infinitely wide layers have no sizes: the plan has their kernel. Without `default_output` the
+    Infinitely wide layers are not drawn: the plan has their kernel. Without `default_output` the
     output activation is that of the hidden layers.
     """
     depth = infinite_depth(net.hidden_layer_sizes)
@@ -63,7 +66,7 @@ def plan_of(net: Any, default_output: Activation | None) -> tuple[Plan, tuple[in
         input_map=input_map,
         kernel=infinite_layers(f, depth, net.init, direct_links) if depth else None,
     )
-    return plan, sizes
+    return plan, partial(initial_layers, net, plan, sizes)
 
 
 def _hidden(value: Any, f: Activation, n_layers: int, infinite: bool) -> str:
@@ -176,8 +179,8 @@ def check_generator(random_state: Any) -> np.random.RandomState:
 
 def _given_weights(init: Any, shapes: Sequence[tuple[int, int]]) -> list[Array]:
     """Return given weights, bias rows first, as float64 arrays of the required shapes."""
-    required = ", ".join(map(str, shapes)) or "none"
     if not isinstance(init, Sequence) or len(init) != len(shapes):
+        required = ", ".join(map(str, shapes)) or "none"
         raise ValueError(f"init must be a list of {len(shapes)} arrays, of shapes {required}.")
     weights = []
     for k, (given, shape) in enumerate(zip(init, shapes, strict=True)):

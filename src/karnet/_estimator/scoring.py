@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, Self
 
 import numpy as np
+from sklearn.base import is_classifier
 from sklearn.utils.validation import _num_samples
 
 from .._arrays.namespace import is_foreign
@@ -15,30 +16,7 @@ from .._rows.memory import read_only
 from ..activations import Array
 from . import validation
 from .dask_methods import is_dask, over_blocks
-from .targets import in_columns
-
-
-@dataclass(frozen=True)
-class Accuracy:
-    """The weight of the rows whose class is predicted, and of all rows."""
-
-    weights: Sum
-    check = staticmethod(validation.check_labels)
-
-    @classmethod
-    def of(cls, y: Any, predictions: Any, weight: Array) -> Self:
-        """Return the statistic of one block."""
-        return cls(Sum(np.array([weight @ (predictions == y), weight.sum()])))
-
-    def merge(self, other: Self, /) -> Self:
-        """Return the statistic of both blocks."""
-        return type(self)(self.weights.merge(other.weights))
-
-    @property
-    def score(self) -> float:
-        """The accuracy."""
-        correct, total = self.weights.value
-        return float(correct / total)
+from .targets import Check, in_columns
 
 
 @dataclass(frozen=True)
@@ -47,7 +25,6 @@ class Deviations:
 
     from_means: Moments
     from_predictions: Sum
-    check = staticmethod(validation.check_real_targets)
 
     @classmethod
     def of(cls, y: Any, predictions: Any, weight: Array) -> Self:
@@ -71,21 +48,22 @@ class Deviations:
         return float(explained.mean())
 
 
-def _of_block(
-    kind: type[Accuracy | Deviations], estimator: Any, X: Any, y: Any, sample_weight: Any
-) -> Any:
+def _correct(y: Any, predictions: Any, weight: Array) -> Sum:
+    """Return the weight of the rows whose class is predicted, and of all rows."""
+    return Sum(np.array([weight @ np.ravel(predictions == y), weight.sum()]))
+
+
+def _of_block(check: Check, statistic: Any, estimator: Any, X: Any, y: Any, weight: Any) -> Any:
     """Return the statistic of one block, which may have no rows."""
     n_rows = X.shape[0]
-    y = kind.check(y, n_rows) if n_rows or len(y) else np.asarray(y)
-    weight = validation.check_weight(sample_weight, n_rows, some_positive=False)
+    y = check(y, n_rows) if n_rows or len(y) else np.asarray(y)
+    weight = validation.check_weight(weight, n_rows, some_positive=False)
     predictions = estimator.predict(X) if n_rows else y
-    return kind.of(y, predictions, np.ones(n_rows) if weight is None else weight)
+    return statistic(y, predictions, np.ones(n_rows) if weight is None else weight)
 
 
 class Scored:
     """A mixin with the score of scikit-learn, which takes one pass over Dask collections."""
-
-    _score_statistic: type[Any]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the accuracy of a classifier or the R^2 of a regressor, as scikit-learn does.
@@ -103,17 +81,19 @@ class Scored:
         -------
         float
         """
-        if not is_dask(X, y, sample_weight):
-            n_rows = _num_samples(X)
-            if not is_foreign(y):
-                y = self._score_statistic.check(y, n_rows)
-                dtype = getattr(getattr(self, "classes_", y), "dtype", y.dtype)
-                if y.dtype.kind in "mM" and getattr(dtype, "kind", "f") not in "mM":
-                    raise ValueError(f"y holds {y.dtype}, but the classes of the fit are {dtype}.")
-            sample_weight = validation.check_weight(sample_weight, n_rows)
-            # Squares of large errors may overflow.
-            with np.errstate(over="ignore", invalid="ignore"):
-                score = float(super().score(X, y, sample_weight))  # type: ignore[misc]
-            return -np.inf if np.isnan(score) and n_rows > 1 else score
-        of_block = partial(_of_block, self._score_statistic)
-        return float(over_blocks(self, of_block, X, y, sample_weight).score)
+        classifies = is_classifier(self)
+        check = validation.check_labels if classifies else validation.check_real_targets
+        if is_dask(X, y, sample_weight):
+            of_block = partial(_of_block, check, _correct if classifies else Deviations.of)
+            total = over_blocks(self, of_block, X, y, sample_weight)
+            return float(total.value[0] / total.value[1]) if classifies else total.score
+        n_rows = _num_samples(X)
+        if not is_foreign(y):
+            y = check(y, n_rows)
+            dtype = getattr(getattr(self, "classes_", y), "dtype", y.dtype)
+            if y.dtype.kind in "mM" and getattr(dtype, "kind", "f") not in "mM":
+                raise ValueError(f"y holds {y.dtype}, but the classes of the fit are {dtype}.")
+        sample_weight = validation.check_weight(sample_weight, n_rows)
+        with np.errstate(over="ignore", invalid="ignore"):  # squares of large errors may overflow
+            score = float(super().score(X, y, sample_weight))  # type: ignore[misc]
+        return -np.inf if np.isnan(score) and n_rows > 1 else score

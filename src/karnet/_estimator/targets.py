@@ -28,8 +28,8 @@ from . import validation
 
 # From targets and the number of rows to checked targets.
 Check = Callable[[Any, int], NDArray[Any]]
-# From the number of outputs to the initial layers.
-Draw = Callable[[int], list[Layer]]
+# From the numbers of inputs and outputs to the initial layers.
+Draw = Callable[[int, int], list[Layer]]
 # Inputs, targets and weights of rows that all have a weight above 0.
 Prepared = tuple[Any, NDArray[Any], Array | None]
 
@@ -41,8 +41,7 @@ CLASS_MARGIN = 0.05
 class ScanSizes:
     """Sizes of the first pass over the rows."""
 
-    # Rows that are checked at a time: a power of 2, so that a sample is spread evenly.
-    rows: int = 2**13
+    rows: int = 2**13  # checked at a time: a power of 2, so that a sample is spread evenly
 
 
 SCAN = ScanSizes()
@@ -87,10 +86,6 @@ class Labels:
         return Labels(values, counts.astype(int), totals.astype(np.float64))
 
 
-def _one_column(y: Any, _: int) -> NDArray[Any]:
-    return validation.one_column(np.ravel(y))
-
-
 def _joined(*parts: NDArray[Any]) -> NDArray[Any]:
     """Return labels in one array that can be sorted."""
     if len({part.dtype.kind in "biuf" for part in parts}) > 1:
@@ -117,8 +112,9 @@ class Codes:
 
     def __call__(self, X: Any, y: Any, sample_weight: Any) -> Prepared:
         """Return inputs, codes and weights of a block of rows."""
-        X, labels = validation.plain_inputs(X), self.labels.values
-        X, y, weight = weighted_rows(_one_column, X, y, sample_weight, some_positive=False)
+        X, y = validation.plain_inputs(X), validation.one_column(np.ravel(y))
+        X, y, weight = weighted_rows(lambda y, _: y, X, y, sample_weight, some_positive=False)
+        labels = self.labels.values
         places = np.minimum(np.searchsorted(labels, y), len(labels) - 1)
         if not (labels[places] == y).all():
             new = y[labels[places] != y].tolist()[0]
@@ -211,11 +207,11 @@ class ClassTargets:
         """Return the target output of each class."""
         return class_outputs(plan.activations[-1], self.classes.shape[0])
 
-    def start(self, plan: Plan, draw: Draw) -> tuple[Plan, list[Layer], Array]:
-        """Return the plan, the initial layers for the number of outputs, and the class outputs."""
+    def start(self, plan: Plan, draw: Draw, d: int) -> tuple[Plan, list[Layer], Array]:
+        """Return the plan, the initial layers for d inputs, and the class outputs."""
         check_two_classes(self.classes)
         Y = self.outputs(plan)
-        return plan, draw(Y.shape[1]), Y
+        return plan, draw(d, Y.shape[1]), Y
 
     def union(self, other: Any) -> Self:
         """Return the targets of both, as an array of the kind that the classes are."""
@@ -306,12 +302,12 @@ class NumberTargets:
     def outputs(self, plan: Plan) -> None:
         """Return None: there are no classes."""
 
-    def start(self, plan: Plan, draw: Draw) -> tuple[Plan, list[Layer], None]:
-        """Return the plan and the initial layers in the units of the targets.
+    def start(self, plan: Plan, draw: Draw, d: int) -> tuple[Plan, list[Layer], None]:
+        """Return the plan and the initial layers for d inputs, in the units of the targets.
 
         Weights are drawn for standardised targets, since inverse activations saturate otherwise.
         """
-        drawn, moments = draw(self.n_outputs), self.moments
+        drawn, moments = draw(d, self.n_outputs), self.moments
         if not drawn or plan.hidden != "pullback" or moments is None:
             return plan, drawn, None
         mean, variance = moments.centre.mean, moments.squares / moments.centre.weight

@@ -254,9 +254,7 @@ def check_weight(sample_weight: Any, n_rows: int, some_positive: bool = True) ->
     return weight
 
 
-def without_zeros(
-    X: Any, y: NDArray[Any], weight: Array | None
-) -> tuple[Any, NDArray[Any], Array | None]:
+def without_zeros(X: Any, y: Any, weight: Array | None) -> tuple[Any, Any, Array | None]:
     """Return the rows whose weight is not 0."""
     if weight is None or weight.all():
         return X, y, weight
@@ -278,10 +276,7 @@ def as_real_array(name: str, values: Any) -> Array:
 def weights_of_classes(
     class_weight: Any, classes: NDArray[Any], totals: NDArray[Any], batch: bool = False
 ) -> Array:
-    """Return one weight per class; `totals` are the total weights of their rows.
-
-    The rows of a batch need not hold all classes.
-    """
+    """Return one weight per class of rows, which may be a batch without rows of some classes."""
     if class_weight is None:
         return np.ones(len(classes))
     if isinstance(class_weight, str) and class_weight == "balanced":
