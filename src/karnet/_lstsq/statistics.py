@@ -180,8 +180,9 @@ def centred(A: Array, B: Array, weight: Array | None, bias: bool) -> tuple[Centr
     xp = arrays.namespace(A)
 
     def means() -> Array:
-        sums = [xp.sum(M, axis=0) if weight is None else weight @ M for M in (A, B)]
-        return xp.concat(sums) / total
+        if weight is None:
+            return xp.concat([xp.sum(A, axis=0), xp.sum(B, axis=0)]) / total
+        return xp.concat([weight @ A, weight @ B]) / total
 
     mean = means()
     A, B = _minus(A, mean[:n]), _minus(B, mean[n:])
