@@ -15,7 +15,7 @@ from ._ensemble.jackknife import jackknife_plus
 from ._estimator import validation
 from ._estimator.dask_methods import lazy_for_dask
 from ._estimator.ensemble_base import KARNetworkCV
-from ._estimator.scoring import Accuracy, Deviations, Scored
+from ._estimator.scoring import Scored
 from ._estimator.targets import ClassTargets, check_two_classes, in_columns, weighted_rows
 from ._util.checks import check_share
 from .activations import Array
@@ -103,8 +103,6 @@ class KARClassifierCV(Scored, ClassifierMixin, KARNetworkCV):
     >>> net.best_score_ > 0.95
     True
     """
-
-    _score_statistic = Accuracy
 
     def __init__(
         self,
@@ -300,8 +298,6 @@ class KARRegressorCV(Scored, RegressorMixin, KARNetworkCV):
     True
     """
 
-    _score_statistic = Deviations
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
@@ -336,8 +332,10 @@ class KARRegressorCV(Scored, RegressorMixin, KARNetworkCV):
             strata = np.zeros(len(Y), dtype=np.intp)
             left_out, honest = self._fit_average(X, Y, weight, kept, splits, strata)
             predictions = left_out[kept]
-            explained = _explained(Y[honest], predictions[honest], _some(weight, honest))
-            self.best_score_, self._errors, self._weight = explained, Y - predictions, weight
+            self._errors, self._weight, self.best_score_ = Y - predictions, weight, np.nan
+            if honest.sum() > 1:  # R^2 of a single row is not defined
+                rated, weights = (Y[honest], predictions[honest]), _some(weight, honest)
+                self.best_score_ = float(r2_score(*rated, sample_weight=weights))
             self.loo_decision_function_ = self._in_units(left_out)
         return self
 
@@ -391,8 +389,3 @@ class KARRegressorCV(Scored, RegressorMixin, KARNetworkCV):
         )
         ends = ends * self._scale[:, None] + self._mean[:, None]
         return ends[:, 0] if self._one_output else ends
-
-
-def _explained(Y: Array, predictions: Array, weight: Array | None) -> float:
-    """Return R^2, which is not defined for a single row."""
-    return float(r2_score(Y, predictions, sample_weight=weight)) if len(Y) > 1 else float("nan")

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, is_classifier
+from sklearn.base import is_classifier
 from sklearn.model_selection import check_cv
 from sklearn.utils.validation import check_is_fitted
 
@@ -23,7 +23,7 @@ from .._util.text_table import TextTable
 from ..activations import Array
 from . import parameters, validation
 from .dask_methods import is_dask
-from .notebook import ShowsLayers, table_of_members
+from .notebook import KAREstimator, table_of_members
 
 # Ridges to select from by default, relative to the mean eigenvalue of the kernel matrix.
 RIDGES = np.logspace(-6, 2, 17)
@@ -37,7 +37,7 @@ LEAST_RELATIVE_WEIGHT = 1e-12
 LEAST_LARGEST_WEIGHT = 1e-100
 
 
-class KARNetworkCV(ShowsLayers, BaseEstimator):
+class KARNetworkCV(KAREstimator):
     """The parameters of KARClassifierCV and KARRegressorCV, and the average that is fitted."""
 
     def __init__(
@@ -71,21 +71,6 @@ class KARNetworkCV(ShowsLayers, BaseEstimator):
                 f"{name} needs rows in memory, but these are in a Dask collection: use "
                 f"{name.removesuffix('CV')}, which is fitted to Dask collections block by block."
             )
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        # An estimator that was pickled before a parameter existed gets its default value.
-        defaults = type(self)().get_params(deep=False)
-        super().__setstate__(state | {name: defaults[name] for name in defaults.keys() - state})
-
-    def _limits(self) -> dict[str, Any]:
-        seconds = np.inf
-        if self.time_budget is not None:
-            seconds = check_positive("time_budget", self.time_budget)
-        return {
-            "n_members": check_positive_integer("n_estimators", self.n_estimators),
-            "width": check_positive_integer("width", self.width),
-            "seconds": seconds,
-        }
 
     def _ridges(self) -> Array:
         if self.alphas is None:
@@ -142,7 +127,13 @@ class KARNetworkCV(ShowsLayers, BaseEstimator):
         Returns left-out predictions of all rows, and which of the rows kept have one that is not
         optimistic. Rows that were not kept are predicted.
         """
-        limits, ridges, device = self._limits(), self._ridges(), check_device(self.device)
+        budget = self.time_budget
+        limits: dict[str, Any] = {
+            "seconds": np.inf if budget is None else check_positive("time_budget", budget),
+            "n_members": check_positive_integer("n_estimators", self.n_estimators),
+            "width": check_positive_integer("width", self.width),
+        }
+        ridges, device = self._ridges(), check_device(self.device)
         if len(kept) < 2:
             raise ValueError(f"X must have at least two rows, but has {len(kept)} (n_samples=1).")
         rng = parameters.check_generator(self.random_state)
@@ -151,8 +142,8 @@ class KARNetworkCV(ShowsLayers, BaseEstimator):
         with ONE_THREAD():
             average = fit_average(rows, targets, strata, rng, device=device, **limits)
         # Only prediction intervals need the paths, which are large.
-        members = [member.trimmed(path=not is_classifier(self)) for member in average.members]
-        self.estimators_ = members
+        path = not is_classifier(self)
+        self.estimators_ = [member.trimmed(path) for member in average.members]
         self.cv_results_ = _results(average)
         self.feature_importances_ = average.importances(rows, weights)
         left_out = np.empty((len(X), Y.shape[1]))

@@ -10,7 +10,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from .._arrays.namespace import check_device, is_foreign, like, on_host
@@ -19,15 +18,14 @@ from .._network.infinite_width import KernelMap
 from .._network.layers import Layer, Network, outputs, scores
 from .._rows.device import on_device
 from .._rows.memory import Rows, Table
-from .._rows.streamed import LocalPasses, Passes, Raw, Streamed
+from .._rows.streamed import LocalPasses, Passes, Raw
 from .._util.text_table import TextTable
 from ..activations import Activation, Array, Function
 from ..blocks import Blocks
 from ..learner import Plan, Report, learn, learn_by_metric, learn_in_dual
 from . import parameters, validation
-from .first_pass import scanned
-from .notebook import ShowsLayers, table_of_layers
-from .targets import AnyTargets
+from .notebook import KAREstimator, table_of_layers
+from .targets import AnyTargets, scanned
 from .updates import OutputLayer, of_finite_width
 
 AnyActivation = str | Activation | tuple[Function, Function]
@@ -40,7 +38,7 @@ OPTIONAL = (
 )
 
 
-class KARNetwork(ShowsLayers, BaseEstimator):
+class KARNetwork(KAREstimator):
     """The parameters of KARClassifier and KARRegressor, and the network that is fitted."""
 
     def __init__(
@@ -82,11 +80,6 @@ class KARNetwork(ShowsLayers, BaseEstimator):
         tags.array_api_support = True
         return tags
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        # A network that was pickled before a parameter existed gets its default value.
-        defaults = type(self)().get_params(deep=False)
-        super().__setstate__(state | {name: defaults[name] for name in defaults.keys() - state})
-
     # The output activation if none is given; None for the activation of the hidden layers.
     _default_output: Activation | None = None
 
@@ -122,44 +115,39 @@ class KARNetwork(ShowsLayers, BaseEstimator):
     def _fit(self, source: Passes | Raw) -> Self:
         """Fit the network to rows in memory, as one block, or to blocks that are read in passes."""
         with validation.unchanged_on_failure(self):
-            plan, sizes = parameters.plan_of(self, self._default_output)
-            targets, rows = self._checked(source, self._targets(plan))
+            plan, draw = parameters.plan_of(self, self._default_output)
+            targets: AnyTargets = self._targets(plan)
+            rows: Table
+            if isinstance(source, tuple):
+                X, *others = source
+                X = validation.check_inputs(self, X, reset=True, finite=self.device is None)
+                targets, rows = targets.in_memory(X, *others)
+            else:
+                targets, rows = scanned(source, targets)
+                self.n_features_in_ = rows.n_features
+                self.__dict__.pop("feature_names_in_", None)
+                if source.names is not None:
+                    self.feature_names_in_ = np.asarray(source.names, dtype=object)
             self._set_targets(targets)
-            draw = partial(parameters.initial_layers, self, plan, sizes, rows.n_features)
-            self._fit_network(rows, *targets.start(plan, draw))
+            self._fit_network(rows, *targets.start(plan, draw, rows.n_features))
         return self
-
-    def _checked(self, source: Passes | Raw, targets: AnyTargets) -> tuple[AnyTargets, Table]:
-        """Return targets and rows of a source after their checks, and set the feature names."""
-        if isinstance(source, tuple):
-            X, *others = source
-            X = validation.check_inputs(self, X, reset=True, finite=self.device is None)
-            return targets.in_memory(X, *others)
-        targets, rows = scanned(source, targets)
-        self.n_features_in_ = rows.n_features
-        self.__dict__.pop("feature_names_in_", None)
-        if source.names is not None:
-            self.feature_names_in_ = np.asarray(source.names, dtype=object)
-        return targets, rows
 
     def _partial_fit(self, X: Any, y: Any, sample_weight: Any, classes: Any = None) -> Self:
         """Add rows; the first of them fit the hidden layers too."""
         with validation.unchanged_on_failure(self):
-            plan, sizes = parameters.plan_of(self, self._default_output)
-            first = not hasattr(self, "layers_")
-            X = (
-                validation.check_inputs(self, X, reset=True)
-                if first
-                else self._inputs(X, "partial_fit")
-            )
+            plan, draw = parameters.plan_of(self, self._default_output)
+            if first := not hasattr(self, "layers_"):
+                X = validation.check_inputs(self, X, reset=True)
+            else:
+                X = self._inputs(X, "partial_fit")
             targets, rows = self._targets(plan).in_batch(X, y, sample_weight, classes)
             if first:
-                draw = partial(parameters.initial_layers, self, plan, sizes, rows.n_features)
-                layer = OutputLayer.first(self, rows, *targets.start(plan, draw))
+                start = targets.start(plan, draw, rows.n_features)
+                layer = OutputLayer.first(self, rows, *start)
             else:
                 layer = OutputLayer.of(self, targets)
             self._set_targets(targets)
-            self._keep(*layer.add(self._on_device(rows)).solved(), layer.plan, rows.X)
+            self._keep(*layer.updated(self._on_device(rows)).solved(), layer.plan, rows.X)
         return self
 
     @of_finite_width
@@ -191,7 +179,7 @@ class KARNetwork(ShowsLayers, BaseEstimator):
                 )
             check_is_fitted(self)
             check_is_fitted(other)
-            ours, theirs = self._names(), other._names()
+            ours, theirs = (getattr(each, "feature_names_in_", None) for each in (self, other))
             if ours is not None and theirs is not None and ours.tolist() != theirs.tolist():
                 raise ValueError(
                     f"the networks have features of different names, {ours.tolist()} and "
@@ -231,7 +219,8 @@ class KARNetwork(ShowsLayers, BaseEstimator):
             X, known = self._inputs(X, "forget"), self._targets(self._learned_plan)
             _, rows = known.in_batch(X, y, sample_weight, known_only=True)
             layer = OutputLayer.of(self, known)
-            self._keep(*layer.remove(self._on_device(rows)).solved(), layer.plan, rows.X)
+            layer = layer.updated(self._on_device(rows), remove=True)
+            self._keep(*layer.solved(), layer.plan, rows.X)
         return self
 
     def _fit_network(
@@ -257,15 +246,11 @@ class KARNetwork(ShowsLayers, BaseEstimator):
 
     def _on_device(self, rows: Table) -> Table:
         """Return the rows on the device that the fit runs on."""
-        device = check_device(self.device)
-        if device is None or not isinstance(rows, Rows | Streamed):
+        device = None if self.device is None else check_device(self.device)
+        if device is None or (isinstance(rows, Rows) and is_foreign(rows.X)):
             return rows
-        if isinstance(rows, Rows) and is_foreign(rows.X):
-            return rows
-        return on_device(rows, device, partial(validation.checked_block, self._names()))
-
-    def _names(self) -> Any:
-        return getattr(self, "feature_names_in_", None)
+        names = getattr(self, "feature_names_in_", None)
+        return on_device(rows, device, partial(validation.checked_block, names))
 
     def _keep(self, network: Network, reports: list[Report], plan: Plan, X: Any) -> None:
         """Set the fitted attributes, as arrays of the kind that X is."""
@@ -316,10 +301,4 @@ class KARNetwork(ShowsLayers, BaseEstimator):
         return outputs(self._network(), X, check_device(self.device))
 
     def _layer_table(self) -> TextTable | None:
-        if not hasattr(self, "layers_"):
-            return None
-        if hasattr(self, "coefs_"):
-            units = [str(V.shape[1]) for V in self.coefs_]
-        else:
-            units = [*["∞"] * (len(self.layers_) - 1), str(self.dual_coef_.shape[1])]
-        return table_of_layers(self.layers_, units, self.activations_)
+        return table_of_layers(self) if hasattr(self, "layers_") else None

@@ -1,4 +1,4 @@
-"""A fitted estimator in a notebook: scikit-learn's diagram, and a table of its layers below."""
+"""The base of all estimators, which shows a table of layers in a notebook."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 from sklearn import get_config
+from sklearn.base import BaseEstimator
 from sklearn.utils import estimator_html_repr
 
 from .._util.text_table import TextTable
-from ..activations import Activation
-from ..learner import Report
 
 LAYERS = ("layer", "units", "activation", "learned by", "rank", "residual", "outside", "clipped")
 ABOUT_LAYERS = (
@@ -32,11 +31,16 @@ ABOUT_MEMBERS = (
 )
 
 
-class ShowsLayers:
-    """Adds a table of layers to the HTML of a fitted estimator.
+class KAREstimator(BaseEstimator):
+    """An estimator that adds a table of layers to the HTML that scikit-learn renders.
 
     Scikit-learn 1.7 and newer render through `_html_repr`, 1.6 through the other two methods.
     """
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # An estimator that was pickled before a parameter existed gets its default value.
+        defaults = type(self)().get_params(deep=False)
+        super().__setstate__(state | {name: defaults[name] for name in defaults.keys() - state})
 
     @abstractmethod
     def _layer_table(self) -> TextTable | None:
@@ -58,13 +62,14 @@ class ShowsLayers:
 
 def layer_table(estimator: Any) -> TextTable | None:
     """Return the table of layers of an estimator of karnet; None for others and before the fit."""
-    return estimator._layer_table() if isinstance(estimator, ShowsLayers) else None
+    return estimator._layer_table() if isinstance(estimator, KAREstimator) else None
 
 
-def table_of_layers(
-    reports: Sequence[Report], units: Sequence[str], activations: Sequence[Activation]
-) -> TextTable:
-    """Return the table of the layers of a network."""
+def table_of_layers(net: Any) -> TextTable:
+    """Return the table of the layers of a fitted network."""
+    reports, weights = net.layers_, net.coefs_ if hasattr(net, "coefs_") else [net.dual_coef_]
+    infinite = ["∞"] * (len(reports) - len(weights))
+    units = [*infinite, *(str(V.shape[1]) for V in weights)]
     rows = [
         (
             "output" if k == len(reports) else str(k),
@@ -76,7 +81,7 @@ def table_of_layers(
             _percent(report.outside),
             _percent(report.clipped),
         )
-        for k, (report, n, f) in enumerate(zip(reports, units, activations, strict=True), start=1)
+        for k, (report, n, f) in enumerate(zip(reports, units, net.activations_, strict=True), 1)
     ]
     return TextTable("Layers", LAYERS, tuple(rows), ABOUT_LAYERS)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from numbers import Integral
 from typing import Any
 
@@ -22,10 +23,12 @@ from .validation import as_real_array
 MOST_UNITS = 2**48
 
 
-def plan_of(net: Any, default_output: Activation | None) -> tuple[Plan, tuple[int, ...]]:
-    """Return the plan that the parameters of a network describe, and its finite layer sizes.
+def plan_of(
+    net: Any, default_output: Activation | None
+) -> tuple[Plan, Callable[[int, int], list[Layer]]]:
+    """Return the plan that the parameters of a network describe, and a draw of initial layers.
 
-    Infinitely wide layers have no sizes: the plan has their kernel. Without `default_output` the
+    Infinitely wide layers are not drawn: the plan has their kernel. Without `default_output` the
     output activation is that of the hidden layers.
     """
     depth = infinite_depth(net.hidden_layer_sizes)
@@ -39,7 +42,14 @@ def plan_of(net: Any, default_output: Activation | None) -> tuple[Plan, tuple[in
             f"n_sweeps={n_sweeps} needs hidden='pullback': with hidden={hidden!r} every layer is "
             "solved once, so use n_sweeps=1."
         )
-    output, input_map = _output_activation(net, f, default_output, n_layers > 0), None
+    if net.output_activation is not None:
+        output = resolve_activation(net.output_activation, "output_activation")
+        if n_layers:
+            check_invertible("output_activation", output, "use 'identity'")
+    else:  # a hidden activation without an inverse cannot be that of the output
+        usable = f if f.invertible or not n_layers else resolve_activation("identity")
+        output = default_output or usable
+    input_map = None
     if not output.invertible:
         input_map, output = through_exp(output)
     direct_links = check_flag("direct_links", net.direct_links)
@@ -56,7 +66,7 @@ def plan_of(net: Any, default_output: Activation | None) -> tuple[Plan, tuple[in
         input_map=input_map,
         kernel=infinite_layers(f, depth, net.init, direct_links) if depth else None,
     )
-    return plan, sizes
+    return plan, partial(initial_layers, net, plan, sizes)
 
 
 def _hidden(value: Any, f: Activation, n_layers: int, infinite: bool) -> str:
@@ -80,20 +90,6 @@ def _hidden(value: Any, f: Activation, n_layers: int, infinite: bool) -> str:
     return hidden
 
 
-def _output_activation(
-    net: Any, f: Activation, default: Activation | None, has_hidden: bool
-) -> Activation:
-    if net.output_activation is None:
-        if default is not None:
-            return default
-        # A hidden activation without an inverse cannot be that of the output.
-        return f if f.invertible or not has_hidden else resolve_activation("identity")
-    output = resolve_activation(net.output_activation, "output_activation")
-    if has_hidden:
-        check_invertible("output_activation", output, "use 'identity'")
-    return output
-
-
 def check_invertible(name: str, f: Activation, remedy: str) -> None:
     """Raise an error if targets cannot be pulled back through f."""
     if not f.invertible:
@@ -103,34 +99,26 @@ def check_invertible(name: str, f: Activation, remedy: str) -> None:
 
 def check_sizes(sizes: Any) -> tuple[int, ...]:
     """Return the widths of the hidden layers."""
-    given = sizes
-    if isinstance(sizes, Integral):
-        sizes = (sizes,)
-    if (
-        isinstance(sizes, str)
-        or not isinstance(sizes, (Sequence, np.ndarray))
-        or np.ndim(sizes) != 1
-    ):
+    widths = _widths(sizes)
+    if any(isinstance(n, bool) or not isinstance(n, Integral) or n < 1 for n in widths):
         raise ValueError(
-            f"hidden_layer_sizes={shown(given)} must be a tuple of integers, like (100,)."
+            f"hidden_layer_sizes={shown(sizes)} must hold integers of at least 1, like (100,), or "
+            "() for a network without hidden layers."
         )
-    for size in sizes:
-        if isinstance(size, bool) or not isinstance(size, Integral) or size < 1:
-            raise ValueError(
-                f"hidden_layer_sizes={shown(given)} must hold integers of at least 1, "
-                "or nothing for a network without hidden layers."
-            )
-    if any(size > MOST_UNITS for size in sizes):
-        raise ValueError(f"hidden_layer_sizes={shown(given)} must hold integers up to 2**48.")
-    return tuple(int(size) for size in sizes)
+    if any(n > MOST_UNITS for n in widths):
+        raise ValueError(f"hidden_layer_sizes={shown(sizes)} must hold integers up to 2**48.")
+    return tuple(map(int, widths))
+
+
+def _widths(sizes: Any) -> Any:
+    """Return layer sizes as a sequence; a single size is one entry."""
+    is_sequence = isinstance(sizes, (Sequence, np.ndarray)) and np.ndim(sizes) == 1
+    return sizes if is_sequence else (sizes,)
 
 
 def infinite_depth(sizes: Any) -> int:
     """Return the number of infinitely wide hidden layers; 0 if all layers are finite."""
-    widths = (
-        sizes if isinstance(sizes, (Sequence, np.ndarray)) and np.ndim(sizes) == 1 else (sizes,)
-    )
-    infinite = [isinstance(width, (float, np.floating)) and width == np.inf for width in widths]
+    infinite = [isinstance(n, (float, np.floating)) and n == np.inf for n in _widths(sizes)]
     if any(infinite) and not all(infinite):
         raise ValueError(
             f"hidden_layer_sizes={shown(sizes)} mixes finite and infinite widths: make all of them "
@@ -191,8 +179,8 @@ def check_generator(random_state: Any) -> np.random.RandomState:
 
 def _given_weights(init: Any, shapes: Sequence[tuple[int, int]]) -> list[Array]:
     """Return given weights, bias rows first, as float64 arrays of the required shapes."""
-    required = ", ".join(map(str, shapes)) or "none"
     if not isinstance(init, Sequence) or len(init) != len(shapes):
+        required = ", ".join(map(str, shapes)) or "none"
         raise ValueError(f"init must be a list of {len(shapes)} arrays, of shapes {required}.")
     weights = []
     for k, (given, shape) in enumerate(zip(init, shapes, strict=True)):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
+from sklearn.base import is_classifier
 from sklearn.utils.validation import _num_samples
 
 from .._arrays.namespace import is_foreign
@@ -14,33 +16,7 @@ from .._rows.memory import read_only
 from ..activations import Array
 from . import validation
 from .dask_methods import is_dask, over_blocks
-
-
-@dataclass(frozen=True)
-class Accuracy:
-    """The weight of the rows whose class is predicted, and of all rows."""
-
-    weights: Sum
-    check = staticmethod(validation.check_labels)
-
-    @classmethod
-    def of(cls, estimator: Any, X: Any, y: Any, sample_weight: Any) -> Self:
-        """Return the statistic of one block."""
-        n_rows = X.shape[0]
-        labels = validation.check_labels(y, n_rows) if n_rows or len(y) else np.empty(0)
-        weight = _weights(sample_weight, n_rows)
-        correct = estimator.predict(X) == labels if n_rows else labels
-        return cls(Sum(np.array([weight @ correct, weight.sum()])))
-
-    def merge(self, other: Self, /) -> Self:
-        """Return the statistic of both blocks."""
-        return type(self)(self.weights.merge(other.weights))
-
-    @property
-    def score(self) -> float:
-        """The accuracy."""
-        correct, total = self.weights.value
-        return float(correct / total)
+from .targets import Check, in_columns
 
 
 @dataclass(frozen=True)
@@ -49,16 +25,11 @@ class Deviations:
 
     from_means: Moments
     from_predictions: Sum
-    check = staticmethod(validation.check_real_targets)
 
     @classmethod
-    def of(cls, estimator: Any, X: Any, y: Any, sample_weight: Any) -> Self:
+    def of(cls, y: Any, predictions: Any, weight: Array) -> Self:
         """Return the statistic of one block."""
-        n_rows = X.shape[0]
-        Y = validation.check_real_targets(y, n_rows) if n_rows or len(y) else np.asarray(y)
-        weight = _weights(sample_weight, n_rows)
-        errors = Y - estimator.predict(X) if n_rows else Y
-        Y, errors = (M[:, None] if M.ndim == 1 else M for M in (Y, errors))
+        Y, errors = in_columns(y), in_columns(y - predictions)
         from_means = Moments.of(read_only(Y), Y[:, :0], weight, bias=bool(weight.any()))
         return cls(from_means, Sum(weight @ errors**2))
 
@@ -77,15 +48,22 @@ class Deviations:
         return float(explained.mean())
 
 
-def _weights(sample_weight: Any, n_rows: int) -> Array:
-    weight = validation.check_weight(sample_weight, n_rows, some_positive=False)
-    return np.ones(n_rows) if weight is None else weight
+def _correct(y: Any, predictions: Any, weight: Array) -> Sum:
+    """Return the weight of the rows whose class is predicted, and of all rows."""
+    return Sum(np.array([weight @ np.ravel(predictions == y), weight.sum()]))
+
+
+def _of_block(check: Check, statistic: Any, estimator: Any, X: Any, y: Any, weight: Any) -> Any:
+    """Return the statistic of one block, which may have no rows."""
+    n_rows = X.shape[0]
+    y = check(y, n_rows) if n_rows or len(y) else np.asarray(y)
+    weight = validation.check_weight(weight, n_rows, some_positive=False)
+    predictions = estimator.predict(X) if n_rows else y
+    return statistic(y, predictions, np.ones(n_rows) if weight is None else weight)
 
 
 class Scored:
     """A mixin with the score of scikit-learn, which takes one pass over Dask collections."""
-
-    _score_statistic: type[Any]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the accuracy of a classifier or the R^2 of a regressor, as scikit-learn does.
@@ -103,20 +81,19 @@ class Scored:
         -------
         float
         """
-        if not is_dask(X, y, sample_weight):
-            n_rows = _num_samples(X)
-            if not is_foreign(y):
-                y = self._score_statistic.check(y, n_rows)
-                self._refuse_times(y)
-            sample_weight = validation.check_weight(sample_weight, n_rows)
-            # Squares of large errors may overflow.
-            with np.errstate(over="ignore", invalid="ignore"):
-                score = float(super().score(X, y, sample_weight))  # type: ignore[misc]
-            return -np.inf if np.isnan(score) and n_rows > 1 else score
-        return float(over_blocks(self, self._score_statistic.of, X, y, sample_weight).score)
-
-    def _refuse_times(self, y: Any) -> None:
-        """Raise an error if times are to be compared with classes that are not times."""
-        dtype = getattr(getattr(self, "classes_", y), "dtype", y.dtype)
-        if y.dtype.kind in "mM" and getattr(dtype, "kind", "f") not in "mM":
-            raise ValueError(f"y holds {y.dtype}, but the classes of the fit are {dtype}.")
+        classifies = is_classifier(self)
+        check = validation.check_labels if classifies else validation.check_real_targets
+        if is_dask(X, y, sample_weight):
+            of_block = partial(_of_block, check, _correct if classifies else Deviations.of)
+            total = over_blocks(self, of_block, X, y, sample_weight)
+            return float(total.value[0] / total.value[1]) if classifies else total.score
+        n_rows = _num_samples(X)
+        if not is_foreign(y):
+            y = check(y, n_rows)
+            dtype = getattr(getattr(self, "classes_", y), "dtype", y.dtype)
+            if y.dtype.kind in "mM" and getattr(dtype, "kind", "f") not in "mM":
+                raise ValueError(f"y holds {y.dtype}, but the classes of the fit are {dtype}.")
+        sample_weight = validation.check_weight(sample_weight, n_rows)
+        with np.errstate(over="ignore", invalid="ignore"):  # squares of large errors may overflow
+            score = float(super().score(X, y, sample_weight))  # type: ignore[misc]
+        return -np.inf if np.isnan(score) and n_rows > 1 else score

@@ -2,6 +2,7 @@
 
 `ClassTargets` and `NumberTargets` serve every way to fit: from rows in memory, from blocks, from
 batches of rows that are added or removed, and by cross-validation. Rows of weight 0 are left out.
+Blocks are read once before the fit, by `scanned`, which checks them and finds their targets.
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self
+from itertools import repeat
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,19 +20,16 @@ from .._arrays import namespace as arrays
 from .._lstsq.statistics import Moments
 from .._network.layers import Layer
 from .._rows.memory import Rows, merged, read_only
-from .._rows.streamed import Prepare
+from .._rows.streamed import Passes, Prepare, Sample, Streamed
 from ..accumulate import Accumulator
 from ..activations import Activation, Array
 from ..learner import Plan
 from . import validation
 
-if TYPE_CHECKING:
-    from .first_pass import Scan
-
 # From targets and the number of rows to checked targets.
 Check = Callable[[Any, int], NDArray[Any]]
-# From the number of outputs to the initial layers.
-Draw = Callable[[int], list[Layer]]
+# From the numbers of inputs and outputs to the initial layers.
+Draw = Callable[[int, int], list[Layer]]
 # Inputs, targets and weights of rows that all have a weight above 0.
 Prepared = tuple[Any, NDArray[Any], Array | None]
 
@@ -42,8 +41,7 @@ CLASS_MARGIN = 0.05
 class ScanSizes:
     """Sizes of the first pass over the rows."""
 
-    # Rows that are checked at a time: a power of 2, so that a sample is spread evenly.
-    rows: int = 2**13
+    rows: int = 2**13  # checked at a time: a power of 2, so that a sample is spread evenly
 
 
 SCAN = ScanSizes()
@@ -56,11 +54,6 @@ def weighted_rows(
     y = check(y, X.shape[0])
     weight = validation.check_weight(sample_weight, len(y), some_positive)
     return validation.without_zeros(X, y, weight)
-
-
-def _block(check: Check, X: Any, y: Any, sample_weight: Any) -> Prepared:
-    """Return the rows of a block, which was checked in the first pass."""
-    return weighted_rows(check, validation.plain_inputs(X), y, sample_weight, some_positive=False)
 
 
 def class_outputs(f: Activation, q: int) -> Array:
@@ -78,12 +71,7 @@ class Labels:
     totals: Array
 
     @classmethod
-    def of(cls, y: NDArray[Any], weight: Array | None) -> Labels:
-        """Return the labels of some rows."""
-        return cls.with_places(y, weight)[0]
-
-    @classmethod
-    def with_places(cls, y: NDArray[Any], weight: Array | None) -> tuple[Labels, NDArray[Any]]:
+    def of(cls, y: NDArray[Any], weight: Array | None) -> tuple[Labels, NDArray[Any]]:
         """Return the labels of some rows, and the index of each row's label among them."""
         values, places = arrays.unique(y)
         counts = np.bincount(places)
@@ -93,10 +81,9 @@ class Labels:
     def merge(self, other: Labels, /) -> Labels:
         """Return the labels of both."""
         values, places = arrays.unique(_joined(self.values, other.values))
-        counts, totals = np.zeros(len(values), dtype=int), np.zeros(len(values))
-        np.add.at(counts, places, np.concatenate([self.counts, other.counts]))
-        np.add.at(totals, places, np.concatenate([self.totals, other.totals]))
-        return Labels(values, counts, totals)
+        counts = np.bincount(places, np.concatenate([self.counts, other.counts]))
+        totals = np.bincount(places, np.concatenate([self.totals, other.totals]))
+        return Labels(values, counts.astype(int), totals.astype(np.float64))
 
 
 def _joined(*parts: NDArray[Any]) -> NDArray[Any]:
@@ -112,21 +99,11 @@ def _joined(*parts: NDArray[Any]) -> NDArray[Any]:
 
 @dataclass(frozen=True)
 class Codes:
-    """The labels of rows as indices into the classes, and class weights as part of row weights.
-
-    Attributes
-    ----------
-    labels : Labels
-        All labels.
-    per_label : array
-        The weight of each label; labels of weight 0 are not classes.
-    weighted : bool
-        Whether rows have weights.
-    """
+    """The labels of rows as indices into the classes, and class weights as part of row weights."""
 
     labels: Labels
-    per_label: Array
-    weighted: bool
+    per_label: Array  # the weight of each label; labels of weight 0 are not classes
+    weighted: bool  # whether rows have weights
 
     @property
     def classes(self) -> NDArray[Any]:
@@ -135,7 +112,8 @@ class Codes:
 
     def __call__(self, X: Any, y: Any, sample_weight: Any) -> Prepared:
         """Return inputs, codes and weights of a block of rows."""
-        X, y, weight = _block(lambda y, _: validation.one_column(np.ravel(y)), X, y, sample_weight)
+        X, y = validation.plain_inputs(X), validation.one_column(np.ravel(y))
+        X, y, weight = weighted_rows(lambda y, _: y, X, y, sample_weight, some_positive=False)
         labels = self.labels.values
         places = np.minimum(np.searchsorted(labels, y), len(labels) - 1)
         if not (labels[places] == y).all():
@@ -157,20 +135,17 @@ class ClassTargets:
     """Targets that are labels: the solver sees the indicator of each row's class.
 
     So one more class is one more column, which is zero for all earlier rows.
-
-    Attributes
-    ----------
-    class_weight : dict, "balanced" or None
-        As in the estimators.
-    classes : array
-        The sorted classes; None as long as no rows have been seen.
     """
 
     class_weight: Any
-    classes: Any = None
+    classes: Any = None  # sorted; None as long as no rows have been seen
 
     check = staticmethod(validation.check_labels)
-    statistic = staticmethod(Labels.of)
+
+    @staticmethod
+    def statistic(y: NDArray[Any], weight: Array | None) -> Labels:
+        """Return the labels of some rows."""
+        return Labels.of(y, weight)[0]
 
     def in_memory(self, X: Any, y: Any, sample_weight: Any) -> tuple[Self, Rows]:
         """Return the classes of all rows, and the rows with codes."""
@@ -179,7 +154,7 @@ class ClassTargets:
             classes, codes = arrays.unique(arrays.namespace(X).reshape(arrays.like(X, y), (-1,)))
             validation.check_labels(arrays.to_numpy(classes), classes.shape[0])
             validation.check_rows(codes, X.shape[0])
-            return self._of(classes), Rows(X, codes)
+            return replace(self, classes=classes), Rows(X, codes)
         coding, *rows = self.coded(X, y, sample_weight)
         return self._rows(coding.classes, *rows)
 
@@ -188,7 +163,7 @@ class ClassTargets:
         codes = self._codes(scan.statistic, scan.weighted)
         counts, totals = scan.statistic.counts, scan.statistic.totals
         n_rows = int(counts[codes.per_label > 0.0].sum())
-        return self._of(codes.classes), codes, n_rows, float(totals @ codes.per_label)
+        return replace(self, classes=codes.classes), codes, n_rows, float(totals @ codes.per_label)
 
     def in_batch(
         self, X: Any, y: Any, sample_weight: Any, more: Any = None, known_only: bool = False
@@ -211,26 +186,14 @@ class ClassTargets:
     ) -> tuple[Codes, Any, NDArray[Any], Array | None]:
         """Return the coding of checked labels, and inputs, codes and weights of the rows."""
         X, y, weight = weighted_rows(self.check, X, y, sample_weight)
-        labels, places = Labels.with_places(y, weight)
-        codes = (self._of_batch(labels) if batch else self)._codes(labels, weight is not None)
+        labels, places = Labels.of(y, weight)
+        codes = self._codes(labels, weight is not None, batch)
         return codes, *codes.of(X, places, weight)
 
-    def _of_batch(self, labels: Labels) -> Self:
-        """Return these targets with the weights of the classes that a batch holds."""
+    def _codes(self, labels: Labels, weighted: bool, batch: bool = False) -> Codes:
         given = self.class_weight
-        if isinstance(given, str) and given == "balanced":
-            raise ValueError(
-                "class_weight='balanced' needs all rows at once: give the weights as a dict, or "
-                "use fit."
-            )
-        if not isinstance(given, dict):
-            return self
-        held = labels.values.tolist()
-        return type(self)({key: given[key] for key in given if key in held})
-
-    def _codes(self, labels: Labels, weighted: bool) -> Codes:
-        per_label = validation.weights_of_classes(self.class_weight, labels.values, labels.totals)
-        return Codes(labels, per_label, weighted or self.class_weight is not None)
+        per_label = validation.weights_of_classes(given, labels.values, labels.totals, batch)
+        return Codes(labels, per_label, weighted or given is not None)
 
     def _rows(
         self, classes: NDArray[Any], X: Any, codes: NDArray[Any], weight: Array | None
@@ -238,26 +201,23 @@ class ClassTargets:
         if arrays.is_foreign(X):
             classes = arrays.like(X, classes) if classes.dtype.kind in "biuf" else classes
             codes, weight = arrays.like(X, codes), arrays.like(X, weight)
-        return self._of(classes), Rows(X, codes, weight)
-
-    def _of(self, classes: Any) -> Self:
-        return type(self)(self.class_weight, classes)
+        return replace(self, classes=classes), Rows(X, codes, weight)
 
     def outputs(self, plan: Plan) -> Array:
         """Return the target output of each class."""
         return class_outputs(plan.activations[-1], self.classes.shape[0])
 
-    def start(self, plan: Plan, draw: Draw) -> tuple[Plan, list[Layer], Array]:
-        """Return the plan, the initial layers for the number of outputs, and the class outputs."""
+    def start(self, plan: Plan, draw: Draw, d: int) -> tuple[Plan, list[Layer], Array]:
+        """Return the plan, the initial layers for d inputs, and the class outputs."""
         check_two_classes(self.classes)
         Y = self.outputs(plan)
-        return plan, draw(Y.shape[1]), Y
+        return plan, draw(d, Y.shape[1]), Y
 
     def union(self, other: Any) -> Self:
         """Return the targets of both, as an array of the kind that the classes are."""
         both = np.unique(_joined(*(arrays.to_numpy(each.classes) for each in (self, other))))
         numbers = both.dtype.kind in "biuf"
-        return self._of(arrays.like(self.classes, both) if numbers else both)
+        return replace(self, classes=arrays.like(self.classes, both) if numbers else both)
 
     def aligned(self, statistics: Accumulator, known: Any) -> Accumulator:
         """Return the statistics of rows of the known classes with a column for each class here."""
@@ -281,8 +241,8 @@ def in_columns(y: NDArray[Any]) -> NDArray[Any]:
 
 def _column_block(weighted: bool, X: Any, y: Any, sample_weight: Any) -> Prepared:
     """Return inputs, columns and weights of a block of rows."""
-    y = np.asarray(y, np.float64, order="C")
-    X, y, weight = _block(lambda y, _: y, X, y, sample_weight)
+    X, y = validation.plain_inputs(X), np.asarray(y, np.float64, order="C")
+    X, y, weight = weighted_rows(lambda y, _: y, X, y, sample_weight, some_positive=False)
     return X, in_columns(y), np.ones(len(y)) if weighted and weight is None else weight
 
 
@@ -292,24 +252,12 @@ def _number_rows(X: Any, y: NDArray[Any], weight: Array | None) -> Rows:
 
 @dataclass(frozen=True)
 class NumberTargets:
-    """Targets that are numbers: the solver sees them through the inverse output activation.
-
-    Attributes
-    ----------
-    output : Activation
-        The output activation.
-    n_outputs : int
-        The number of columns; 0 as long as no rows have been seen.
-    one_output : bool
-        Whether targets have one dimension, so that predictions must have one too.
-    moments : Moments or None
-        The moments of the targets before the output activation.
-    """
+    """Targets that are numbers: the solver sees them through the inverse output activation."""
 
     output: Activation
-    n_outputs: int = 0
-    one_output: bool = True
-    moments: Moments | None = None
+    n_outputs: int = 0  # 0 as long as no rows have been seen
+    one_output: bool = True  # whether targets have one dimension, as predictions then have
+    moments: Moments | None = None  # of the targets before the output activation
 
     check = staticmethod(validation.check_real_targets)
 
@@ -354,12 +302,12 @@ class NumberTargets:
     def outputs(self, plan: Plan) -> None:
         """Return None: there are no classes."""
 
-    def start(self, plan: Plan, draw: Draw) -> tuple[Plan, list[Layer], None]:
-        """Return the plan and the initial layers in the units of the targets.
+    def start(self, plan: Plan, draw: Draw, d: int) -> tuple[Plan, list[Layer], None]:
+        """Return the plan and the initial layers for d inputs, in the units of the targets.
 
         Weights are drawn for standardised targets, since inverse activations saturate otherwise.
         """
-        drawn, moments = draw(self.n_outputs), self.moments
+        drawn, moments = draw(d, self.n_outputs), self.moments
         if not drawn or plan.hidden != "pullback" or moments is None:
             return plan, drawn, None
         mean, variance = moments.centre.mean, moments.squares / moments.centre.weight
@@ -381,3 +329,69 @@ class NumberTargets:
 
 
 AnyTargets = ClassTargets | NumberTargets
+
+
+@dataclass(frozen=True)
+class Scan:
+    """The result of a pass over all rows of a weight above 0."""
+
+    n_rows: int
+    n_features: int = 0
+    target_shape: tuple[int, ...] = ()  # of one row: () or (q,)
+    statistic: Any = None  # Labels, or Moments of numbers before the output activation
+    weighted: bool = False  # whether rows have weights
+    sample: Any = None  # some rows as they were read, with weights of 1 if they have none
+
+    @classmethod
+    def of(
+        cls, targets: AnyTargets, names: Any, n_rows: int | None, X: Any, y: Any, sample_weight: Any
+    ) -> Scan:
+        """Check one block, and return its scan; it is empty if no row has a weight above 0."""
+        X = validation.plain_inputs(X)
+        validation.refuse_infinite(X, names)
+        if X.shape[0]:
+            X, y, weight = weighted_rows(targets.check, X, y, sample_weight, some_positive=False)
+        if not X.shape[0]:
+            return cls(0)
+        return cls(
+            len(y),
+            X.shape[1],
+            y.shape[1:],
+            targets.statistic(y, weight),
+            weight is not None,
+            Sample.of(X, y, np.ones(len(y)) if weight is None else weight, n_rows),
+        )
+
+    def merge(self, other: Scan, /) -> Scan:
+        """Return the scan of both."""
+        if not self.n_rows or not other.n_rows:
+            return self if self.n_rows else other
+        for name, mine, theirs in (
+            ("columns of X", self.n_features, other.n_features),
+            ("outputs in y", self.target_shape, other.target_shape),
+        ):
+            if mine != theirs:
+                raise ValueError(
+                    f"blocks differ in the {name}, {mine} and {theirs}: all must have the same."
+                )
+        return Scan(
+            self.n_rows + other.n_rows,
+            self.n_features,
+            self.target_shape,
+            self.statistic.merge(other.statistic),
+            self.weighted or other.weighted,
+            self.sample.merge(other.sample),
+        )
+
+
+def scanned(passes: Passes, targets: AnyTargets) -> tuple[AnyTargets, Streamed]:
+    """Return the targets after a first pass, and the rows for the following passes."""
+    of_block = partial(Scan.of, targets, passes.names, passes.n_rows)
+    scan = passes.reduce(of_block, repeat(SCAN.rows))
+    if not scan.n_rows:
+        raise ValueError("the blocks hold no rows of a weight above 0.")
+    targets, prepare, n_rows, total = targets.in_blocks(scan)
+    rows = scan.sample.rows
+    sample = Sample(Rows(*prepare(rows.X, rows.y, rows.weight)), scan.sample.step)
+    n_targets = int(np.prod(scan.target_shape))
+    return targets, Streamed(passes, prepare, n_rows, scan.n_features, n_targets, total, sample)

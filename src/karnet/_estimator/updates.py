@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from hashlib import sha256
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import numpy as np
 from sklearn.utils.metaestimators import available_if
 
 from .._arrays import namespace as arrays
 from .._arrays.threads import one_thread_if_narrow
-from .._lstsq.problem import Reduce
 from .._lstsq.solve import check_rcond, check_solver
 from .._network.layers import Layer, Network
 from .._rows.memory import Table
@@ -48,33 +46,18 @@ def _finite(net: Any) -> bool:
     return True
 
 
-def of_finite_width(method: F) -> F:
-    """Return a method that networks of infinite width do not have."""
-    return cast(F, available_if(_finite)(method))
+# The decorator of methods that networks of infinite width do not have.
+of_finite_width: Callable[[F], F] = available_if(_finite)
 
 
 @dataclass(frozen=True)
 class OutputLayer:
-    """The output layer of a network whose hidden layers stay fixed, and the statistics of its rows.
-
-    Attributes
-    ----------
-    plan : Plan
-        How the network was fitted.
-    hidden : tuple of Layer
-        The hidden layers.
-    reports : list of Report
-        Their reports.
-    Y : array or None
-        The target output of each class, if there are classes.
-    statistics : Accumulator
-        The statistics of the rows.
-    """
+    """The output layer above fixed hidden layers, and the statistics of its rows."""
 
     plan: Plan
     hidden: tuple[Layer, ...]
-    reports: list[Report]
-    Y: Array | None
+    reports: list[Report]  # on the hidden layers
+    Y: Array | None  # the target output of each class, if there are classes
     statistics: Accumulator
 
     @classmethod
@@ -110,35 +93,22 @@ class OutputLayer:
         return cls(plan, hidden, reports, targets.outputs(plan), statistics)
 
     @QUIET
-    def add(self, rows: Table) -> OutputLayer:
-        """Return the output layer with more rows."""
-        n = self.statistics.n
+    def updated(self, rows: Table, remove: bool = False) -> OutputLayer:
+        """Return the output layer with more rows, or without some of its rows."""
+        n, update = self.statistics.n, self.statistics.drop if remove else self.statistics.take
         with one_thread_if_narrow(max(len(rows), n), n):
-            return self._with(self.statistics.take(self._reduction(rows), len(rows)))
-
-    @QUIET
-    def remove(self, rows: Table) -> OutputLayer:
-        """Return the output layer without some rows."""
-        n = self.statistics.n
-        with one_thread_if_narrow(max(len(rows), n), n):
-            return self._with(self.statistics.drop(self._reduction(rows), len(rows)))
+            seen = seen_by_output(rows, self.plan, self.hidden)
+            reduction = output_problem(self.plan, self.Y).reduction(seen)
+            return replace(self, statistics=update(reduction, len(rows)))
 
     def merge(self, other: OutputLayer) -> OutputLayer:
         """Return the output layer with the rows of another one above the same hidden layers."""
-        if self._fingerprint() != other._fingerprint():
+        if self._dependencies() != other._dependencies():
             raise ValueError(
                 "the networks differ in their hidden weights, activations, direct links, bias or "
                 "target units: draw both with the same random_state, or give both the same init."
             )
-        return self._with(self.statistics.merge(other.statistics))
-
-    def _with(self, statistics: Accumulator) -> OutputLayer:
-        return replace(self, statistics=statistics)
-
-    def _reduction(self, rows: Table) -> Reduce:
-        """Return the reduction over blocks of rows as the output layer sees them."""
-        seen = seen_by_output(rows, self.plan, self.hidden)
-        return output_problem(self.plan, self.Y).reduction(seen)
+        return replace(self, statistics=self.statistics.merge(other.statistics))
 
     @QUIET
     def solved(self) -> tuple[Network, list[Report]]:
@@ -151,20 +121,16 @@ class OutputLayer:
         network = Network((*self.hidden, last), plan.direct_links, plan.input_map)
         return network, [*self.reports, report]
 
-    def _fingerprint(self) -> str:
-        """Return a digest of everything but the rows that the statistics depend on."""
-        plan, digest = self.plan, sha256()
-        for layer in self.hidden:
-            for W in (arrays.to_numpy(layer.V), arrays.to_numpy(layer.w)):
-                digest.update(repr(W.shape).encode() + np.ascontiguousarray(W).tobytes())
-        for f in plan.activations[:-1]:
-            digest.update(_values(f))
-        digest.update(_values(plan.activations[-1].phi))
-        digest.update(b"" if plan.input_map is None else _values(plan.input_map))
-        rest = (self.statistics.n, plan.direct_links, plan.fit_intercept, plan.centre is None)
-        digest.update(repr(rest).encode())
-        digest.update(b"" if plan.centre is None else plan.centre.tobytes())
-        return digest.hexdigest()
+    def _dependencies(self) -> list[Any]:
+        """Return everything but the rows that the statistics depend on, in a form to compare."""
+        plan, centre = self.plan, () if self.plan.centre is None else self.plan.centre.tolist()
+        weights = [arrays.to_numpy(W) for layer in self.hidden for W in (layer.V, layer.w)]
+        functions = [*plan.activations[:-1], plan.activations[-1].phi, plan.input_map]
+        return [
+            *(self.statistics.n, plan.direct_links, plan.fit_intercept, centre),
+            *((W.shape, W.tobytes()) for W in weights),
+            *(None if f is None else _values(f) for f in functions),
+        ]
 
 
 def _settings(net: Any, plan: Plan, hidden: Sequence[Layer]) -> dict[str, Any]:
@@ -176,7 +142,7 @@ def _settings(net: Any, plan: Plan, hidden: Sequence[Layer]) -> dict[str, Any]:
     }
 
 
-def _values(f: Function) -> bytes:
+def _values(f: Function) -> list[str]:
     """Return rounded values of an elementwise function, which distinguish it from others."""
     with np.errstate(all="ignore"):
-        return " ".join(DIGITS % value for value in f(POINTS.copy())).encode()
+        return [DIGITS % value for value in f(POINTS.copy())]

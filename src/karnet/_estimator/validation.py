@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_array, column_or_1d, validate_data
 from .._arrays import namespace as arrays
 from .._arrays.threads import ONE_THREAD
 from .._rows.memory import block_slices
+from .._util.checks import all_finite
 from .._util.messages import shown
 from ..activations import Array
 from .dask_methods import is_dask
@@ -55,15 +56,11 @@ def check_inputs(estimator: Any, X: Any, *, reset: bool, finite: bool = True) ->
             "X is a Dask collection, which only fit, score and the methods that predict accept: "
             "compute one block after the other and pass the blocks."
         )
+    dispatched = arrays.is_foreign(X) and get_config()["array_api_dispatch"]
+    xp = arrays.namespace(X) if dispatched else np
+    options = {"dtype": [xp.float64, xp.float32], "ensure_all_finite": False}
     try:
-        checked = validate_data(
-            estimator,
-            X,
-            reset=reset,
-            accept_sparse="csr",
-            dtype=_floats(X),
-            ensure_all_finite=False,
-        )
+        checked = validate_data(estimator, X, reset=reset, accept_sparse="csr", **options)
     except REFUSALS as error:
         raise _refusal(X, error) from error
     if finite or arrays.is_foreign(checked):
@@ -77,24 +74,15 @@ def checked_block(names: Any, X: Any, y: Any, weight: Any) -> tuple[Any, Any, An
     return X, y, weight
 
 
-def _floats(X: Any) -> list[Any]:
-    """Return the dtypes that X may have."""
-    if not arrays.is_foreign(X) or not get_config()["array_api_dispatch"]:
-        return [np.float64, np.float32]
-    xp = arrays.namespace(X)
-    return [xp.float64, xp.float32]
-
-
 def check_same_library(X: Any, weights: Any, method: str) -> None:
     """Raise an error if X is of another library, or on another device, than the weights."""
     if not get_config()["array_api_dispatch"]:
         return
-    kinds = [(type(each), arrays.device_of(each)) for each in (X, weights)]
-    if (arrays.is_foreign(X) or arrays.is_foreign(weights)) and kinds[0] != kinds[1]:
+    mine, fitted = (f"{type(M).__name__} on {arrays.device_of(M)}" for M in (X, weights))
+    if (arrays.is_foreign(X) or arrays.is_foreign(weights)) and mine != fitted:
         raise ValueError(
             f"X of {method}() must use the same namespace and the same device as the X of fit(), "
-            f"but is a {kinds[0][0].__name__} on {kinds[0][1]} instead of a "
-            f"{kinds[1][0].__name__} on {kinds[1][1]}."
+            f"but is a {mine} instead of a {fitted}."
         )
 
 
@@ -108,21 +96,15 @@ def refuse_infinite(X: Any, names: Any) -> None:
         return
     for rows in block_slices(*X.shape):
         block = X[rows]
-        values = block.data if hasattr(block, "tocoo") else block
-        with np.errstate(over="ignore", invalid="ignore"):
-            # A finite sum has finite terms, and needs no memory.
-            finite = np.isfinite(np.sum(values)) or np.isfinite(values).all()
-        if not finite:
+        if not all_finite(block.data if hasattr(block, "tocoo") else block):
             _raise_infinite(block, names)
 
 
 def plain_inputs(X: Any) -> Any:
     """Return X as a float array or CSR matrix of two dimensions; it may hold NaN and infinity."""
+    options = {"dtype": [np.float64, np.float32], "ensure_all_finite": False}
     try:
-        kinds = [np.float64, np.float32]
-        return check_array(
-            X, accept_sparse="csr", dtype=kinds, ensure_all_finite=False, ensure_min_samples=0
-        )
+        return check_array(X, accept_sparse="csr", ensure_min_samples=0, **options)
     except REFUSALS as error:
         raise _refusal(X, error) from error
 
@@ -159,14 +141,11 @@ def _sentence(X: Any, message: str) -> str:
 
 def _column_without_numbers(X: Any) -> str | None:
     table = np.empty(0) if hasattr(X, "tocoo") else np.asarray(X, dtype=object)
-    if table.ndim != 2:
-        return None
-    names = getattr(X, "columns", None)
-    for k in range(table.shape[1]):
+    for k in range(table.shape[1] if table.ndim == 2 else 0):
         try:
             table[:, k].astype(np.float64)
         except REFUSALS:
-            return _column_name(k, names)
+            return _column_name(k, getattr(X, "columns", None))
     return None
 
 
@@ -275,9 +254,7 @@ def check_weight(sample_weight: Any, n_rows: int, some_positive: bool = True) ->
     return weight
 
 
-def without_zeros(
-    X: Any, y: NDArray[Any], weight: Array | None
-) -> tuple[Any, NDArray[Any], Array | None]:
+def without_zeros(X: Any, y: Any, weight: Array | None) -> tuple[Any, Any, Array | None]:
     """Return the rows whose weight is not 0."""
     if weight is None or weight.all():
         return X, y, weight
@@ -296,19 +273,25 @@ def as_real_array(name: str, values: Any) -> Array:
     raise ValueError(f"{name} must hold real numbers only, in rows of equal length.")
 
 
-def weights_of_classes(class_weight: Any, classes: NDArray[Any], totals: NDArray[Any]) -> Array:
-    """Return one weight per class; `totals` are the total weights of their rows."""
+def weights_of_classes(
+    class_weight: Any, classes: NDArray[Any], totals: NDArray[Any], batch: bool = False
+) -> Array:
+    """Return one weight per class of rows, which may be a batch without rows of some classes."""
     if class_weight is None:
         return np.ones(len(classes))
     if isinstance(class_weight, str) and class_weight == "balanced":
+        if batch:
+            raise ValueError(
+                "class_weight='balanced' needs all rows at once: give the weights as a dict, or "
+                "use fit."
+            )
         per_class = totals.sum() / (len(classes) * totals)
     elif isinstance(class_weight, dict):
-        unknown = [label for label in class_weight if label not in classes.tolist()]
+        labels = classes.tolist()
+        unknown = [] if batch else [label for label in class_weight if label not in labels]
         if unknown and len(class_weight) - len(unknown) < len(classes):
             raise ValueError(f"class_weight names {unknown[0]!r}, a class that y does not hold.")
-        per_class = as_real_array(
-            "class_weight", [class_weight.get(label, 1.0) for label in classes.tolist()]
-        )
+        per_class = as_real_array("class_weight", [class_weight.get(each, 1.0) for each in labels])
     else:
         raise ValueError(f"class_weight={shown(class_weight)} must be a dict, 'balanced' or None.")
     if not (np.isfinite(per_class) & (per_class >= 0.0)).all() or not per_class.any():

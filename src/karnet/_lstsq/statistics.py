@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from math import sqrt
+from typing import Any
 
 import numpy as np
 from scipy.linalg import eigh
@@ -176,11 +177,12 @@ def centred(A: Array, B: Array, weight: Array | None, bias: bool) -> tuple[Centr
             centre = Centre(0.0, zeros, zeros, n)
         return centre, *_weighted(A, B, weight)
     total = float(A.shape[0] if weight is None else arrays.namespace(weight).sum(weight))
+    xp = arrays.namespace(A)
 
     def means() -> Array:
-        xp = arrays.namespace(A)
-        sums = [xp.sum(M, axis=0) if weight is None else weight @ M for M in (A, B)]
-        return xp.concat(sums) / total
+        if weight is None:
+            return xp.concat([xp.sum(A, axis=0), xp.sum(B, axis=0)]) / total
+        return xp.concat([weight @ A, weight @ B]) / total
 
     mean = means()
     A, B = _minus(A, mean[:n]), _minus(B, mean[n:])
@@ -190,8 +192,8 @@ def centred(A: Array, B: Array, weight: Array | None, bias: bool) -> tuple[Centr
     return Centre(total, *_sum_and_rounding(mean, rest), n), *_weighted(A, B, weight)
 
 
-def _minus(A: Array, row: Array) -> Array:
-    if not arrays.is_host(A):
+def _minus(A: Any, row: Array) -> Any:
+    if not isinstance(A, np.ndarray):
         return A - row
     return np.subtract(A, row, out=A if A.flags.writeable else None)
 

@@ -9,7 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from contextvars import copy_context
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias, TypeVar
 
 import numpy as np
@@ -97,8 +97,9 @@ def in_order(
     Elementwise functions use one thread, so parallel blocks are faster than threads inside BLAS.
     Items of an iterator are read while others are computed.
     """
-    n = min(ONE_THREAD.allowed(), most or sys.maxsize)
-    if isinstance(items, list) and (n == 1 or len(items) <= 1):
+    few = isinstance(items, list) and len(items) <= 1
+    n = 1 if few else min(ONE_THREAD.allowed(), most or sys.maxsize)
+    if n == 1 and isinstance(items, list):
         yield from map(function, items)
         return
     with ONE_THREAD(), ThreadPoolExecutor(n) as pool:
@@ -152,7 +153,7 @@ class Rows:
         """Whether matrix products take little time compared with everything else."""
         return not self._in_memory
 
-    @property
+    @cached_property
     def _in_memory(self) -> bool:
         return arrays.is_host(self.X)
 
@@ -171,7 +172,7 @@ class Rows:
         weight = None if self.weight is None else self.weight[rows]
         return self._inputs(rows, buffer), read_only(some_rows(self.y, rows)), weight
 
-    def _inputs(self, rows: slice, buffer: Array | None) -> Array:
+    def _inputs(self, rows: slice, buffer: Array | None = None) -> Array:
         change = self.change
         if change is None:
             return read_only(dense(some_rows(self.X, rows)))
@@ -199,10 +200,12 @@ class Rows:
         """Return these rows with their changed inputs in one array."""
         if self.change is None:
             return self
-        if not self._in_memory:  # joining blocks would copy each
-            return Rows(self._read(slice(0, len(self)))[0], self.y, self.weight)
-        with closing(in_order(lambda rows: self._read(rows)[0], self._blocks())) as parts:
-            return Rows(arrays.joined(list(parts)), self.y, self.weight)
+        # On a device in one block: joining blocks would copy each.
+        blocks = self._blocks() if self._in_memory else [slice(0, len(self))]
+        if len(blocks) == 1:
+            return Rows(self._inputs(blocks[0]), self.y, self.weight)
+        with closing(in_order(self._inputs, blocks)) as parts:
+            return Rows(np.concatenate(list(parts)), self.y, self.weight)
 
     def every(self, step: int) -> Rows:
         """Return every `step`-th row, without counters; `step` is rounded to a power of 2."""
@@ -271,9 +274,9 @@ def power_of_2(step: int) -> int:
     return int(1 << (max(step, 1).bit_length() - 1))
 
 
-def read_only(array: AnyArray) -> AnyArray:
+def read_only(array: Any) -> Any:
     """Return a read-only view of a NumPy array; arrays of other libraries have none."""
-    if not arrays.is_host(array):
+    if not isinstance(array, np.ndarray):
         return array
     view = array.view()
     view.flags.writeable = False
@@ -285,6 +288,8 @@ def dense(X: Any) -> Array:
 
     Matrix products round differently in Fortran order, and results must not depend on the order.
     """
-    if not arrays.is_host(X):
-        return arrays.float64(X)
-    return np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float64, order="C")
+    if hasattr(X, "toarray"):
+        X = X.toarray()
+    if isinstance(X, np.ndarray):
+        return np.asarray(X, dtype=np.float64, order="C")
+    return arrays.float64(X)
