@@ -62,7 +62,7 @@ class Store:
         with self._named():
             self._connection = sqlite3.connect(path, timeout=60.0)
         try:
-            self._prepare(path.name, settings)
+            self._prepare(settings)
         except BaseException:
             self._connection.close()
             raise
@@ -75,25 +75,17 @@ class Store:
         except sqlite3.Error as error:
             raise OSError(f"{self._path} cannot be used: {error}.") from error
 
-    @contextmanager
-    def _changes(self) -> Iterator[sqlite3.Connection]:
-        """Open a transaction: all changes are made, or none."""
+    def _prepare(self, settings: str) -> None:
         with self._named(), self._connection as db:
-            yield db
-
-    def _prepare(self, name: str, settings: str) -> None:
-        with self._changes() as db:
+            key = "PRIMARY KEY (method, dataset, trial, fold)"
             db.execute("CREATE TABLE IF NOT EXISTS settings (settings TEXT PRIMARY KEY)")
             db.execute("CREATE TABLE IF NOT EXISTS commands (command TEXT PRIMARY KEY)")
-            db.execute(
-                f"CREATE TABLE IF NOT EXISTS fits ({', '.join(COLUMNS)}, "
-                "PRIMARY KEY (method, dataset, trial, fold))"
-            )
+            db.execute(f"CREATE TABLE IF NOT EXISTS fits ({', '.join(COLUMNS)}, {key})")
             db.execute("INSERT OR IGNORE INTO settings VALUES (?)", (settings,))
             stored = [row[0] for row in db.execute("SELECT settings FROM settings")]
             if stored != [settings]:
                 raise ValueError(
-                    f"{name} was made with other settings ({stored[0]}): "
+                    f"{self._path.name} was made with other settings ({stored[0]}): "
                     "give another folder, or run with the same settings."
                 )
 
@@ -105,15 +97,13 @@ class Store:
 
     def add(self, fits: list[Fit]) -> None:
         """Store fits; a fit that is already stored does not change."""
-        marks = ", ".join("?" * len(COLUMNS))
-        with self._changes() as db:
-            db.executemany(
-                f"INSERT OR IGNORE INTO fits VALUES ({marks})", [astuple(fit) for fit in fits]
-            )
+        insert = f"INSERT OR IGNORE INTO fits VALUES ({', '.join('?' * len(COLUMNS))})"
+        with self._named(), self._connection as db:
+            db.executemany(insert, map(astuple, fits))
 
     def add_command(self, command: str) -> None:
         """Store a command that makes fits; a repeated command is stored once."""
-        with self._changes() as db:
+        with self._named(), self._connection as db:
             db.execute("INSERT OR IGNORE INTO commands VALUES (?)", (command,))
 
     def commands(self) -> list[str]:

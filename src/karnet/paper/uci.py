@@ -30,8 +30,6 @@ VERSIONS = (
     f"karnet {__version__}, numpy {np.__version__}, scipy {scipy.__version__}, "
     f"scikit-learn {sklearn.__version__}"
 )
-# Receives the running fits, and the finished and the total effort.
-Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)
@@ -51,26 +49,24 @@ class Settings:
         return f"folds {self.n_folds}, seed {self.seed}, time limit {self.time_limit:g} s"
 
 
-def planned_fits(settings: Settings, methods: Sequence[str]) -> list[Key]:
-    """Return all fits of a run, the longest first, so that processes end at the same time."""
-    return sorted(_all_fits(settings, methods), key=effort, reverse=True)
-
-
 def effort(fit: Key) -> int:
     """Return a rough measure of the time that a fit takes."""
     size = DATASETS[fit.dataset].here
     return 1000 + size.rows * size.classes * (10 if METHODS[fit.method].slow else 1)
 
 
-def _all_fits(settings: Settings, methods: Sequence[str]) -> Iterator[Key]:
+def planned_fits(settings: Settings, methods: Sequence[str]) -> list[Key]:
+    """Return all fits of a run, the longest first, so that processes end at the same time."""
+    keys = []
     for name in settings.datasets:
         n_parts = len(parts(_prepared(name, settings.data)[0], 0, settings.n_folds, settings.seed))
         for method in map(METHODS.__getitem__, methods):
             if DATASETS[name].number in method.numbers:
                 n_trials = 1 if method.slow else settings.n_trials
                 n_folds = min(n_parts, settings.slow_folds) if method.slow else n_parts
-                for trial, fold in product(range(n_trials), range(n_folds)):
-                    yield Key(method.name, name, trial, fold)
+                runs = product(range(n_trials), range(n_folds))
+                keys += [Key(method.name, name, *each) for each in runs]
+    return sorted(keys, key=effort, reverse=True)
 
 
 @lru_cache(maxsize=2)
@@ -140,14 +136,14 @@ def run_sets(
     methods: Sequence[str],
     out: Path,
     n_jobs: int,
-    progress: Progress,
+    progress: Callable[[str, int, int], None],
     command: str = "",
 ) -> list[Fit]:
     """Make all fits that are not in the store yet, and return all fits in the order of their keys.
 
     The folder `out` holds the store, results.sqlite, its content as results.csv, and means over
-    fits in summary.csv. `progress` is called at the start and after every fit; `command`, the
-    command line of the run, is kept in the store.
+    fits in summary.csv. `progress` is called at the start and after every fit, with the running
+    fits, the finished and the total effort. `command`, the command line of the run, is stored.
     """
     out.mkdir(parents=True, exist_ok=True)
     planned = planned_fits(settings, methods)
