@@ -89,15 +89,8 @@ def _winner(board: tuple[str, ...]) -> str | None:
     return "nobody" if not x and not o and lead == 1 and "b" not in board else None
 
 
-# The values of each feature.
-SHUTTLE_VALUES = {
-    "stability": ("stab", "xstab"),
-    "error": ("XL", "LX", "MM", "SS"),
-    "sign": ("pp", "nn"),
-    "wind": ("head", "tail"),
-    "magnitude": ("Low", "Medium", "Strong", "OutOfRange"),
-    "visibility": ("yes", "no"),
-}
+# The values of each feature, separated by commas.
+SHUTTLE_VALUES = "stab,xstab XL,LX,MM,SS pp,nn head,tail Low,Medium,Strong,OutOfRange yes,no"
 # One rule per line, in the order of the features above; * is any value.
 SHUTTLE_RULES = """
 *     *  *  *    *          no  auto
@@ -123,21 +116,16 @@ def shuttle() -> Cells:
     rows: list[tuple[str, ...]] = []
     for rule in SHUTTLE_RULES.strip().splitlines():
         *given, label = rule.split()
-        choices = [
-            every if value == "*" else (value,)
-            for value, every in zip(given, SHUTTLE_VALUES.values(), strict=True)
-        ]
+        pairs = zip(given, SHUTTLE_VALUES.split(), strict=True)
+        choices = [(every if value == "*" else value).split(",") for value, every in pairs]
         rows += [(*row, label) for row in product(*choices)]
-    return _cells(" ".join(SHUTTLE_VALUES), rows)
-
-
-# The numbers of values of the six attributes.
-MONKS_VALUES = (3, 3, 2, 3, 4, 2)
+    return _cells("stability error sign wind magnitude visibility", rows)
 
 
 def monks(rule: Callable[[Sequence[int]], bool]) -> Cells:
     """Return all values of the six attributes, and whether each obeys the rule."""
-    space = product(*(range(1, n + 1) for n in MONKS_VALUES))
+    n_values = (3, 3, 2, 3, 4, 2)
+    space = product(*(range(1, n + 1) for n in n_values))
     return _cells("a1 a2 a3 a4 a5 a6", ((*a, int(rule(a))) for a in space))
 
 

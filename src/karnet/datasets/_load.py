@@ -55,10 +55,9 @@ def load(name: str, data: Folder = None, cache: Folder = None, download: bool = 
         With the attributes name, X, y, split and source.
     """
     if name not in DATASETS:
-        near = get_close_matches(name, DATASETS, n=1) or ["iris"]
+        near, *_ = *get_close_matches(name, DATASETS, n=1), "iris"
         raise ValueError(
-            f"there is no data set {name!r}: give one of the names in DATASETS, such as "
-            f"{near[0]!r}."
+            f"there is no data set {name!r}: give one of the names in DATASETS, such as {near!r}."
         )
     spec, kept = DATASETS[name], cache_folder(cache)
     source, path = _source(spec, data_folder(data), kept)
@@ -157,11 +156,7 @@ def _read(path: Path) -> Cells:
 
 
 def _fetch(spec: DataSet) -> Cells:
-    """Return the data set with the pinned id of OpenML.
-
-    The cache of `fetch_openml` is not used: it also keeps answers that fail the checks, and does
-    not tell without a connection whether it holds a data set.
-    """
+    """Return the data set with the pinned id of OpenML."""
     pandas()
     try:
         return _download(spec)
@@ -177,6 +172,8 @@ def _fetch(spec: DataSet) -> Cells:
 
 
 def _download(spec: DataSet) -> Cells:
+    # The cache of `fetch_openml` is not used: it also keeps answers that fail the checks, and does
+    # not tell without a connection whether it holds a data set.
     with TemporaryDirectory() as home, warnings.catch_warnings():
         # These warnings come before a second try, whose failure is an error.
         for start in ("A network error", "Invalid cache", "Downloaded file"):

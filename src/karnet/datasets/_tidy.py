@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,8 +24,7 @@ class RefusalError(ValueError):
     """The reason why cells are not those of a data set."""
 
 
-@dataclass(frozen=True)
-class Cells:
+class Cells(NamedTuple):
     """Cells of a data set: the features, then `split` if there is one, then `target`."""
 
     names: Sequence[str]

@@ -9,11 +9,14 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.image import AxesImage
+from numpy.typing import NDArray
 
 from .._pages.style import COLOURS, INK, LINE, MARKERS, SHADES, STYLED, WIDTH, rules, svg
 from .._util.atomic_file import whole_file
 from . import iris, xor
+
+# The number of each row of a figure, and a note that takes its place if it is NaN, by method.
+Series = Mapping[str, Sequence[tuple[float, str]]]
 
 
 @STYLED
@@ -36,29 +39,23 @@ def xor_surfaces(studies: Sequence[xor.Study]) -> Figure:
     depths = sorted({each.n_layers for each in studies})
     figure = Figure((WIDTH, 0.7 + 2.5 * len(names)), layout="constrained")
     grid = figure.subplots(len(names), len(depths), sharex=True, sharey=True, squeeze=False)
+    corners = (xor.GRID[0], xor.GRID[-1]) * 2
+    look = {"cmap": SHADES, "vmin": 0.0, "vmax": 1.0, "interpolation": "nearest"}
     for each in studies:
         ax = grid[names.index(each.network), depths.index(each.n_layers)]
-        shades = _surface(ax, each)
+        surface = np.clip(each.surface, 0.0, 1.0)
+        shades = ax.imshow(surface, origin="lower", extent=corners, **look)
+        ax.contour(xor.GRID, xor.GRID, each.surface, levels=[0.5], colors="#303030", linewidths=1.0)
+        for target, marker in ((0.0, "o"), (1.0, "s")):
+            points, face = xor.X[target == xor.TARGETS], SHADES(target)
+            ax.plot(*points.T, marker, color=face, markeredgecolor="white", markersize=7.0)
+        ax.set(xticks=[0.0, 1.0], yticks=[0.0, 1.0])
         name = f"{each.network}\n" if each.n_layers == depths[0] else ""
         ax.set_title(f"{name}{each.n_layers} layers", loc="left")
     bar = figure.colorbar(shades, ax=grid, orientation="horizontal", aspect=40, extend="both")
     bar.set_label("output")
     bar.outline.set_visible(False)
     return figure
-
-
-def _surface(ax: Axes, study: xor.Study) -> AxesImage:
-    low, high = xor.GRID[0], xor.GRID[-1]
-    place: dict[str, Any] = {"origin": "lower", "extent": (low, high, low, high)}
-    look: dict[str, Any] = {"cmap": SHADES, "vmin": 0.0, "vmax": 1.0, "interpolation": "nearest"}
-    shades = ax.imshow(np.clip(study.surface, 0.0, 1.0), **place, **look)
-    ax.contour(xor.GRID, xor.GRID, study.surface, levels=[0.5], colors="#303030", linewidths=1.0)
-    for target, marker in ((0.0, "o"), (1.0, "s")):
-        points, face = xor.X[target == xor.TARGETS], SHADES(target)
-        ax.plot(*points.T, marker, color=face, markeredgecolor="white", markersize=7.0)
-    ax.set_xticks([0.0, 1.0])
-    ax.set_yticks([0.0, 1.0])
-    return shades
 
 
 @STYLED
@@ -75,8 +72,8 @@ def iris_outputs(fits: Sequence[iris.Fitted]) -> Figure:
         ax.set_title(f"h = {each.width}: largest error {error:.0e}", loc="left")
         ax.set_ylabel("output")
     ax.set_xlabel("training row (line: target)")
-    handles, labels = ax.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper left", ncols=3, markerscale=2.0)
+    handles = ax.get_legend_handles_labels()
+    figure.legend(*handles, loc="outside upper left", ncols=3, markerscale=2.0)
     return figure
 
 
@@ -101,28 +98,17 @@ def iris_sweeps(pair: tuple[iris.Sweep, iris.Sweep]) -> Figure:
         style["markerfacecolor"] = "none"
         bottom.plot(widths, 100 * each.train_error.mean(axis=1), linestyle="--", **style)
     top.set_ylabel("sum of squared errors")
+    bottom.set(xlabel="units h of every hidden layer", xticks=iris.WIDTHS[::2])
     bottom.set_ylabel("wrong class, %")
-    bottom.set_title("full line: test rows; dashed, hollow: training rows", loc="left")
-    bottom.set_xlabel("units h of every hidden layer")
     bottom.set_ylim(bottom=-3.0)
-    bottom.set_xticks(iris.WIDTHS[::2])
-    handles, labels = top.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper left", ncols=2)
+    bottom.set_title("full line: test rows; dashed, hollow: training rows", loc="left")
+    figure.legend(*top.get_legend_handles_labels(), loc="outside upper left", ncols=2)
     return figure
 
 
 @STYLED
-def per_set(
-    rows: Sequence[str],
-    series: Mapping[str, Sequence[tuple[float, str]]],
-    label: str,
-    log: bool = False,
-) -> Figure:
-    """Draw a row of dots per data set, with a colour and a shape per method.
-
-    `series` has a number and a note for each row, by the title of the method. The note takes the
-    place of a number that is NaN.
-    """
+def per_set(rows: Sequence[str], series: Series, label: str, log: bool) -> Figure:
+    """Draw a row of dots per data set, with a colour and a shape per method."""
     figure, ax = _figure_of_rows(rows, label, 1.3)
     if log:
         ax.set_xscale("log")
@@ -140,7 +126,7 @@ def per_set(
 
 
 @STYLED
-def differences(rows: Sequence[str], values: Sequence[float], label: str) -> Figure:
+def differences(rows: Sequence[str], values: NDArray[np.float64], label: str) -> Figure:
     """Draw a row per variation with a dot at its difference, and a line at zero."""
     figure, ax = _figure_of_rows(rows, label, 1.0)
     ax.axvline(0.0, color=INK, linewidth=1.0)

@@ -1,12 +1,7 @@
-"""Iris: the representation theorem in practice, and the effect of rounding.
-
-For the theorem, 90 rows are for training and 60 for testing. For rounding, networks are fitted to
-all rows in other orders.
-"""
+"""Iris: the representation theorem on 90 training rows, and the effect of rounding."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
@@ -77,15 +72,14 @@ class Fitted(NamedTuple):
     outputs: NDArray[np.float64]
 
 
-def fitted(width: int, seed: int = 0) -> Fitted:
+def fitted(width: int) -> Fitted:
     """Return the targets of one split's training rows and the outputs of a network for them."""
-    data = split(seed)
-    net = network((width,), False, seed).fit(data.X, data.y)
+    data = split(0)
+    net = network((width,), False, 0).fit(data.X, data.y)
     return Fitted(width, np.eye(3)[data.y], net.decision_function(data.X))
 
 
-@dataclass(frozen=True)
-class Sweep:
+class Sweep(NamedTuple):
     """Sums of squared errors and error rates for all `WIDTHS`, of shape (n_widths, n_trials)."""
 
     n_layers: int  # all layers but the last are random
@@ -126,16 +120,15 @@ def table(pair: tuple[Sweep, Sweep]) -> TextTable:
     for k, width in enumerate(WIDTHS):
         row = [str(width)]
         for each in pair:
-            rates = (100 * error[k].mean() for error in (each.train_error, each.test_error))
-            row.append(f"{each.sse[k].min():.0e} .. {each.sse[k].max():.0e}")
-            row += [f"{rate:.1f} %" for rate in rates]
+            errors = (100 * error[k].mean() for error in (each.train_error, each.test_error))
+            sums = f"{each.sse[k].min():.0e} .. {each.sse[k].max():.0e}"
+            row += [sums, *(f"{error:.1f} %" for error in errors)]
         rows.append(tuple(row))
     name = {2: "two-layer", 5: "five-layer"}[pair[0].n_layers]
-    n_trials = pair[0].sse.shape[1]
-    errors = ("train error", "test error")
+    rates = ("train error", "test error")
     return TextTable(
-        f"Iris 90/60, {name} network with random hidden layers, {n_trials} trials",
-        ("h", "SSE, no output bias", *errors, "SSE, output bias", *errors),
+        f"Iris 90/60, {name} network with random hidden layers, {pair[0].sse.shape[1]} trials",
+        ("h", "SSE, no output bias", *rates, "SSE, output bias", *rates),
         tuple(rows),
         "The sum of squares (SSE) is zero up to rounding from h = 90 on, where there are as many "
         "weights as rows; an output bias is one more weight, and zero is reached at h = 89.",

@@ -89,6 +89,10 @@ DEEP = (
 )
 
 
+# The coding with inputs scaled to [-1, 1].
+SYMMETRIC = Coding(scaler=partial(MinMaxScaler, (-1, 1)))
+
+
 def _varied(what: str, option: str, **changes: Any) -> Method:
     return Method(f"karnet, {option}", option, choice=(what, option), **changes)
 
@@ -96,11 +100,7 @@ def _varied(what: str, option: str, **changes: Any) -> Method:
 VARIATIONS = (
     _varied("scaling of inputs", "inputs unscaled", coding=Coding(scaler=None)),
     _varied("scaling of inputs", "inputs standardised", coding=Coding(scaler=StandardScaler)),
-    _varied(
-        "scaling of inputs",
-        "inputs in [-1, 1]",
-        coding=Coding(scaler=partial(MinMaxScaler, (-1, 1))),
-    ),
+    _varied("scaling of inputs", "inputs in [-1, 1]", coding=SYMMETRIC),
     _varied("categories", "categories one-hot", coding=Coding(one_hot)),
     _varied("initial weights", "weights uniform", parameters={"init": "uniform"}),
     _varied("outside logit's domain", "logit clipped", parameters={"activation": "logit_clipped"}),

@@ -68,11 +68,9 @@ def inputs(X: Any) -> Inputs:
     The integer codes only rename the categories: no row influences the coding of another one.
     """
     categories = X.select_dtypes("category")
-    codes = [categories[name].cat.codes for name in categories]
-    return Inputs(
-        np.array(codes, dtype=np.intp).T.reshape(len(X), len(codes)),
-        X.drop(columns=categories.columns).to_numpy(np.float64),
-    )
+    codes = np.array([categories[name].cat.codes for name in categories], dtype=np.intp)
+    numbers = X.drop(columns=categories.columns).to_numpy(np.float64)
+    return Inputs(codes.T.reshape(categories.shape), numbers)
 
 
 def ordinal(train: Array, test: Array) -> tuple[Array, Array]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from importlib.metadata import version
 from itertools import product
-from math import isnan, nan
+from math import nan
 from pathlib import Path
 
 import numpy as np
@@ -70,7 +70,6 @@ def write(out: Path, results: Results) -> Path:
         *(page.section(name, title, *parts) for name, (title, parts) in chapters.items()),
     ]
     path = out / "report.html"
-    path.parent.mkdir(parents=True, exist_ok=True)
     with whole_file(path) as unfinished:
         unfinished.write_text(page.page(title, "\n".join(body)), encoding="utf-8")
     return path
@@ -211,7 +210,7 @@ def _per_set(results: Results, titles: Mapping[str, str], time: bool) -> Figure:
         }
         series[title] = [cells.get(name, (nan, "")) for name in names]
     rows = [f"{name}  {DATASETS[name].number}" for name in names]
-    return figures.per_set(rows, series, "CPU time, s" if time else "accuracy, %", log=time)
+    return figures.per_set(rows, series, "CPU time, s" if time else "accuracy, %", time)
 
 
 def _names_of_sets(results: Results, methods: Iterable[str]) -> list[str]:
@@ -246,7 +245,7 @@ def _speed(results: Results) -> str:
         return "The speed-up of KARnet at equal width was not measured."
     statistics = (np.mean, np.median, np.min, np.max)
     mean, median, least, most = (factor(float(f(ratios))) for f in statistics)
-    slow, fast = _means_of_pairs(results.pairs, lambda fit: fit.cpu)
+    slow, fast = _means_of_pairs(results.pairs, "cpu")
     return (
         f"At equal width and on the same folds, KARnet trains {mean} times as fast as "
         f"Levenberg-Marquardt in the mean over {len(ratios)} sets, {median} times in the median, "
@@ -256,14 +255,10 @@ def _speed(results: Results) -> str:
     )
 
 
-def _means_of_pairs(
-    pairs: list[list[tuple[Fit, Fit]]], value: Callable[[Fit], float]
-) -> list[float]:
+def _means_of_pairs(pairs: list[list[tuple[Fit, Fit]]], of: str) -> list[float]:
     """Return the mean over data sets of the first trainings' values, and of the second ones'."""
-    return [
-        float(np.mean([np.mean([value(pair[k]) for pair in each]) for each in pairs]))
-        for k in (0, 1)
-    ]
+    means = [[np.mean([getattr(pair[k], of) for pair in each]) for each in pairs] for k in (0, 1)]
+    return [float(np.mean(each)) for each in means]
 
 
 def _without_time_limit(results: Results) -> str:
@@ -272,7 +267,7 @@ def _without_time_limit(results: Results) -> str:
     converged = [each for each in converged if each]
     if not converged:
         return "No training of Levenberg-Marquardt ended before the time limit."
-    theirs, ours = (100 * mean for mean in _means_of_pairs(converged, lambda fit: fit.accuracy))
+    theirs, ours = (100 * mean for mean in _means_of_pairs(converged, "accuracy"))
     return (
         f"Where Levenberg-Marquardt ended before the time limit ({len(converged)} of the sets), "
         f"its mean accuracy is {theirs:.1f} %, and that of KARnet of the same width {ours:.1f} % "
@@ -313,12 +308,9 @@ def _choices(results: Results, folder: Path) -> list[str]:
     varied = [name for name in run if METHODS[name].choice]
     if not varied or KARNET not in run:
         return _missing("choices")
-    changes = [100 * mean_difference(results.fits, name) for name in varied]
-    drawing = figures.differences(
-        [METHODS[name].title for name in varied],
-        [0.0 if isnan(change) else change for change in changes],
-        "difference of mean accuracy, points",
-    )
+    titles = [METHODS[name].title for name in varied]
+    changes = np.nan_to_num([100 * mean_difference(results.fits, name) for name in varied])
+    drawing = figures.differences(titles, changes, "difference of mean accuracy, points")
     caption = "Right of the line, the variation is better than the default."
     trials = _range(each.n_trials for name in varied for each in results.of(name))
     return [

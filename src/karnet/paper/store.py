@@ -6,7 +6,7 @@ import csv
 import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import astuple, dataclass, fields
+from itertools import chain
 from math import nan
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -23,8 +23,7 @@ class Key(NamedTuple):
     fold: int  # the number of the part that is held out
 
 
-@dataclass(frozen=True)
-class Fit:
+class Fit(NamedTuple):
     """One network, trained on one part of a data set and scored on the other part."""
 
     method: str  # this and the next three are the key
@@ -43,11 +42,7 @@ class Fit:
     @property
     def key(self) -> Key:
         """The key that identifies this fit."""
-        return Key(self.method, self.dataset, self.trial, self.fold)
-
-
-# The columns of the store and of its CSV file.
-COLUMNS = tuple(field.name for field in fields(Fit))
+        return Key(*self[:4])
 
 
 class Store:
@@ -77,10 +72,10 @@ class Store:
 
     def _prepare(self, settings: str) -> None:
         with self._named(), self._connection as db:
-            key = "PRIMARY KEY (method, dataset, trial, fold)"
+            columns = f"{', '.join(Fit._fields)}, PRIMARY KEY ({', '.join(Key._fields)})"
             db.execute("CREATE TABLE IF NOT EXISTS settings (settings TEXT PRIMARY KEY)")
             db.execute("CREATE TABLE IF NOT EXISTS commands (command TEXT PRIMARY KEY)")
-            db.execute(f"CREATE TABLE IF NOT EXISTS fits ({', '.join(COLUMNS)}, {key})")
+            db.execute(f"CREATE TABLE IF NOT EXISTS fits ({columns})")
             db.execute("INSERT OR IGNORE INTO settings VALUES (?)", (settings,))
             stored = [row[0] for row in db.execute("SELECT settings FROM settings")]
             if stored != [settings]:
@@ -97,9 +92,9 @@ class Store:
 
     def add(self, fits: list[Fit]) -> None:
         """Store fits; a fit that is already stored does not change."""
-        insert = f"INSERT OR IGNORE INTO fits VALUES ({', '.join('?' * len(COLUMNS))})"
+        insert = f"INSERT OR IGNORE INTO fits VALUES ({', '.join('?' * len(Fit._fields))})"
         with self._named(), self._connection as db:
-            db.executemany(insert, map(astuple, fits))
+            db.executemany(insert, fits)
 
     def add_command(self, command: str) -> None:
         """Store a command that makes fits; a repeated command is stored once."""
@@ -112,28 +107,21 @@ class Store:
 
     def keys(self) -> set[Key]:
         """Return the keys of all fits."""
-        return {Key(*row) for row in self._read("SELECT method, dataset, trial, fold FROM fits")}
+        return {Key(*row) for row in self._read(f"SELECT {', '.join(Key._fields)} FROM fits")}
 
     def fits(self) -> list[Fit]:
         """Return all fits, in the order of their keys."""
-        order = "ORDER BY method, dataset, trial, fold"
-        rows = self._read(f"SELECT {', '.join(COLUMNS)} FROM fits {order}")
+        columns, order = ", ".join(Fit._fields), ", ".join(Key._fields)
+        rows = self._read(f"SELECT {columns} FROM fits ORDER BY {order}")
         # SQLite stores NaN as NULL.
-        values: list[list[Any]] = [[nan if cell is None else cell for cell in row] for row in rows]
-        return [Fit(*each) for each in values]
+        return [Fit._make(nan if cell is None else cell for cell in row) for row in rows]
 
     def _read(self, query: str) -> list[Any]:
         with self._named():
             return self._connection.execute(query).fetchall()
 
-    def write_csv(self, path: Path) -> None:
-        """Write all fits as CSV, one row each."""
-        write_csv(path, COLUMNS, map(astuple, self.fits()))
-
 
 def write_csv(path: Path, header: Iterable[str], rows: Iterable[Iterable[Any]]) -> None:
     """Write a CSV file, completely or not at all."""
     with whole_file(path) as new, new.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(header)
-        writer.writerows(rows)
+        csv.writer(file).writerows(chain([header], rows))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import astuple, dataclass, fields
 from math import isnan, nan
 from pathlib import Path
 from typing import NamedTuple
@@ -20,8 +19,7 @@ from .store import Fit, write_csv
 AVERAGED = range(1, 40)
 
 
-@dataclass(frozen=True)
-class Summary:
+class Summary(NamedTuple):
     """Means over the fits of one method on one data set."""
 
     number: int  # of the data set
@@ -52,10 +50,8 @@ def summarise(fits: Iterable[Fit]) -> list[Summary]:
 
 
 def _summary(fits: list[Fit]) -> Summary:
-    by_trial: dict[int, list[float]] = defaultdict(list)
-    for fit in fits:
-        by_trial[fit.trial].append(fit.accuracy)
-    means = [_mean(accuracies) for accuracies in by_trial.values()]
+    trials = dict.fromkeys(fit.trial for fit in fits)
+    means = [_mean(fit.accuracy for fit in fits if fit.trial == trial) for trial in trials]
     widths = Counter(int(fit.structure.split("-")[-1]) for fit in fits)
     return Summary(
         number=DATASETS[fits[0].dataset].number,
@@ -74,10 +70,10 @@ def _summary(fits: list[Fit]) -> Summary:
 def write_summary(path: Path, fits: Iterable[Fit]) -> None:
     """Write the summaries of fits as CSV, one row for each method and data set."""
     rows = [
-        (*astuple(each)[:-1], ", ".join(f"{note}: {n}" for note, n in each.notes.items()))
+        (*each[:-1], ", ".join(f"{note}: {n}" for note, n in each.notes.items()))
         for each in summarise(fits)
     ]
-    write_csv(path, [field.name for field in fields(Summary)], rows)
+    write_csv(path, Summary._fields, rows)
 
 
 def _mean(values: Iterable[float]) -> float:
@@ -129,10 +125,7 @@ def on_the_same_folds(
 
 
 def tables(fits: Sequence[Fit], methods: Sequence[str]) -> list[TextTable]:
-    """Return tables that compare methods: accuracy, widths and times, or the open choices.
-
-    Fits of other methods are ignored.
-    """
+    """Return tables that compare methods: accuracy, widths and times, or the open choices."""
     fits = [fit for fit in fits if fit.method in methods]
     compared = [METHODS[name] for name in methods]
     summaries = summarise(fits)
@@ -142,6 +135,10 @@ def tables(fits: Sequence[Fit], methods: Sequence[str]) -> list[TextTable]:
 
 
 def _accuracies(summaries: list[Summary], methods: list[Method]) -> TextTable:
+    note = (
+        "Baselines and deep networks are trained on some folds of the first trial only; * marks "
+        "data sets on which the time limit ended a training."
+    )
     means = [mean_over_sets(summaries, method.name, "accuracy") for method in methods]
     paper = (per_cent(REPORTED["accuracy"].get(method.name)) for method in methods)
     rows = (
@@ -150,14 +147,11 @@ def _accuracies(summaries: list[Summary], methods: list[Method]) -> TextTable:
         ("", "sets in that mean", *(str(mean.n_sets) for mean in means)),
         ("", "the paper's, of all 39", *paper),
     )
-    note = (
-        "Baselines and deep networks are trained on some folds of the first trial only; * marks "
-        "data sets on which the time limit ended a training."
-    )
     return TextTable("Accuracy", _header(methods), rows, note)
 
 
 def _times(summaries: list[Summary], methods: list[Method]) -> TextTable:
+    note = "Without the choice of the width."
     means = (mean_over_sets(summaries, method.name, "cpu").value for method in methods)
     paper = (_seconds(REPORTED["cpu"].get(method.name)) for method in methods)
     rows = (
@@ -165,7 +159,6 @@ def _times(summaries: list[Summary], methods: list[Method]) -> TextTable:
         ("", "mean of those in 1-39", *map(_seconds, means)),
         ("", "the paper's, of all 39", *paper),
     )
-    note = "Without the choice of the width."
     return TextTable("CPU time of one training", _header(methods), rows, note)
 
 

@@ -60,12 +60,8 @@ class Results:
         return replace(self, fits=fits)
 
     def change_by_depth(self, n_layers: int) -> tuple[float | None, float | None]:
-        """Return the mean change of accuracy from two layers, in points, and Wilcoxon's p-value.
-
-        The change is None without fits, the p-value with too few data sets.
-        """
-        by_set = summary.accuracy_differences(self.fits, DEPTHS[n_layers], KARNET)
-        changes = list(by_set.values())
+        """Return the mean change of accuracy in points from two layers, and its p-value, if any."""
+        changes = list(summary.accuracy_differences(self.fits, DEPTHS[n_layers], KARNET).values())
         p_value = float(wilcoxon(changes).pvalue) if np.count_nonzero(changes) > 5 else None
         return 100 * float(np.mean(changes)) if changes else None, p_value
 
@@ -79,8 +75,7 @@ def verdicts(results: Results) -> list[Row]:
 def _xor_rows(studies: Sequence[xor.Study]) -> Iterator[Row]:
     by_kind = {(each.n_layers, each.network): each for each in studies}
     for n_layers in xor.STRUCTURES:
-        own = by_kind[n_layers, xor.KARNET]
-        other = by_kind[n_layers, xor.DIVIDED]
+        own, other = (by_kind[n_layers, kind] for kind in (xor.KARNET, xor.DIVIDED))
         name = f"XOR, {n_layers} layers"
         seeds = f"{own.n_right} of {len(own.outputs)} seeds right"
         most = own.n_right > 0.9 * len(own.outputs)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from time import process_time
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,8 +43,7 @@ NETWORKS: Mapping[str, Any] = {
 }
 
 
-@dataclass(frozen=True)
-class Study:
+class Study(NamedTuple):
     """Results of one kind of network."""
 
     network: str  # its name in `NETWORKS`
