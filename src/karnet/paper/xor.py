@@ -13,8 +13,8 @@ from sklearn.base import clone
 
 from .._util.text_table import TextTable
 from ..estimators import KARRegressor
+from . import methods
 from .baseline import LevenbergMarquardtRegressor
-from .methods import REPORTED_XOR
 
 # The four points, perturbed as in the paper: at the corners of a square, matrices are singular.
 X = np.array([[0.0, 0.0], [0.9991, 0.9991], [0.9990, 0.0], [0.0, 0.9990]])
@@ -88,8 +88,8 @@ def table(studies: tuple[Study, ...]) -> TextTable:
     """Return outputs, right seeds and training times of all networks, with the paper's numbers."""
     rows = []
     for each in studies:
-        method = "karnet" if each.network.startswith(KARNET) else "levenberg-marquardt"
-        outputs, seconds = REPORTED_XOR[each.n_layers, method]
+        method = methods.KARNET if each.network.startswith(KARNET) else methods.BASELINE
+        outputs, seconds = methods.REPORTED_XOR[each.n_layers, method]
         structure = "-".join(map(str, (*STRUCTURES[each.n_layers], 1)))
         right = f"{each.n_right} of {len(each.outputs)}"
         ours = (_shown(each.outputs[each.typical]), right, f"{1e3 * each.cpu:.1f} ms")
