@@ -16,7 +16,7 @@ import numpy as np
 from ._arrays import namespace as arrays
 from ._lstsq.solve import solve
 from ._network.blockwise_loo import loo_squared_error
-from ._network.infinite_width import KernelMap, dual_layer
+from ._network.infinite_width import KernelMap
 from ._network.input_metric import input_metric, metric_root
 from ._network.layer_problem import LayerProblem, LayerTargets, indicator
 from ._network.layers import Layer, Network, forward_through, pull_back
@@ -138,7 +138,8 @@ def _learn_layer(
 
     The reports include random layers below.
     """
-    problem, n = _layer_problem(plan, len(below), upper, Y), n_inputs(rows, plan, below)
+    problem = _hidden_problem(plan, Y, upper) if upper else output_problem(plan, Y)
+    n = n_inputs(rows, plan, below)
     counters: list[Array] | None = [] if plan.hidden == "random" else None
     # The same width as in prediction: products round differently with other block lengths.
     width = max(n, rows.n_targets if Y is None else max(Y.shape))
@@ -165,7 +166,7 @@ def _learn_layer(
             seen.reduce(partial(problem.measure, layer), small_chunks=True).value
         )
     report = Report.of(solution.rank, solution.solver, observed)
-    if _is_output(plan, below):
+    if not upper:
         report = replace(report, statistic=solution.statistic)
     if counters is None:
         return layer, [report]
@@ -188,7 +189,8 @@ def learn_in_dual(table: Table, plan: Plan, Y: Array | None = None) -> Learned:
     kernel = plan.kernel.at(dense(rows.X).copy())
     K = kernel(kernel.Z)
     path = RidgePath.of_kernel(K, problem.right_hand_side(rows.y), rows.weight, problem.bias)
-    layer = dual_layer(problem, path, plan.alpha)
+    b, D = path.dual_coef(plan.alpha)
+    layer = problem.layer(np.vstack([b, D]) if problem.bias else D)
     tally = problem.measure(layer, K, rows.y, rows.weight).value
     random = [Report(None, "random", None, 0.0)] * (len(plan.activations) - 1)
     solved = Report.of(len(path.eigenvalues) + problem.bias, path.factorisation, tally)
@@ -262,21 +264,17 @@ def _round(
     return Round(network, reports, metric, error)
 
 
-def _layer_problem(plan: Plan, k: int, upper: Sequence[Layer], Y: Array | None) -> LayerProblem:
-    """Return the least-squares problem of layer k, counted from 0, below the layers given."""
-    f, is_output = plan.activations[k], k == len(plan.activations) - 1
-    return LayerProblem(
-        f,
-        upper,
-        None if Y is None else LayerTargets.of(f, pull_back(Y, upper)),
-        plan.fit_intercept or not is_output,
-        plan.centre if is_output and plan.centre is not None else 0.0,
-    )
+def _hidden_problem(plan: Plan, Y: Array | None, upper: Sequence[Layer]) -> LayerProblem:
+    """Return the least-squares problem of the hidden layer below the layers given."""
+    f = plan.activations[-1 - len(upper)]
+    return LayerProblem(f, upper, None if Y is None else LayerTargets.of(f, pull_back(Y, upper)))
 
 
 def output_problem(plan: Plan, Y: Array | None) -> LayerProblem:
     """Return the least-squares problem of the output layer."""
-    return _layer_problem(plan, len(plan.activations) - 1, (), Y)
+    f, centre = plan.activations[-1], 0.0 if plan.centre is None else plan.centre
+    distinct = None if Y is None else LayerTargets.of(f, Y)
+    return LayerProblem(f, (), distinct, plan.fit_intercept, centre)
 
 
 def seen_by_output(rows: Table, plan: Plan, hidden: Sequence[Layer]) -> Table:

@@ -127,10 +127,7 @@ def outputs(network: Network, X: Any, device: str | None = None) -> Array:
 
 def mean_scores(networks: Sequence[Network], X: Any, device: str | None = None) -> Array:
     """Return the mean of the scores of several networks."""
-    total = scores(networks[0], X, device)
-    for network in networks[1:]:
-        total += scores(network, X, device)
-    return total / len(networks)
+    return np.asarray(sum(scores(each, X, device) for each in networks) / len(networks))
 
 
 def scores(network: Network, X: Any, device: str | None = None, activated: bool = False) -> Array:

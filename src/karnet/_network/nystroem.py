@@ -23,15 +23,7 @@ from .._rows.memory import Rows, Table, power_of_2
 from .._rows.streamed import Joined, Raw, Sample
 from .._util.types import Array, Indices
 from ..activations import Function
-from .infinite_width import (
-    KernelMap,
-    RidgeFit,
-    RidgeTargets,
-    kernel_network,
-    last_of_least,
-    left_out_error,
-    split_mean,
-)
+from .infinite_width import KernelMap, RidgeFit, RidgeTargets, kernel_network, last_of_least
 from .layers import scores
 
 # Added to the diagonal of K(Z, Z), over h: rounding leaves nothing of smaller eigenvalues.
@@ -89,7 +81,7 @@ class Landmarks:
         RL = blas.dtrmm(1.0, R, self.L)
 
         def of_block(K: Array, y: Array, weight: Array | None) -> Joined:
-            A = self._centred(K)
+            A = K - arrays.like(K, self.gram.centre.A)
             residual, left_out = self._left_out(b, D, RL, K, A, y, weight)
             return Joined(((arrays.to_numpy(left_out), arrays.to_numpy(A.T @ residual), None),))
 
@@ -98,9 +90,6 @@ class Landmarks:
         gradient -= alpha * blas.dtrmm(1.0, self.L, D)
         D += blas.dtrsm(1.0, self.L, lapack.dpotrs(R, gradient)[0])
         return self.gram.centre.B - self.gram.centre.A @ D, D, np.concatenate(left_out)
-
-    def _centred(self, K: Array) -> Array:
-        return K - arrays.like(K, self.gram.centre.A)
 
     def _left_out(
         self, b: Array, D: Array, R: Array, K: Array, A: Array, y: Array, weight: Array | None
@@ -120,12 +109,14 @@ class Landmarks:
         Ridges halfway to the neighbours of the best candidate are tried as well.
         """
         some = self.rows.every(max(len(self.rows) // N_SAMPLED, 1)).gathered()
-        K = some.X
-        features = algebra.over_triangle(self._centred(K), arrays.like(K, self.L))
+        K, y, weight = some.X, some.y, some.weight
+        mean, L = arrays.like(K, self.gram.centre.A), arrays.like(K, self.L)
+        features = algebra.over_triangle(K - mean, L)
+        targets = RidgeTargets(arrays.to_numpy(y), arrays.to_numpy(weight), ridges)
 
         def error(alpha: float) -> float:
-            _, P = self._left_out(*self.coef(alpha), K, features, some.y, some.weight)
-            return _error(some, arrays.to_numpy(P))
+            _, left_out = self._left_out(*self.coef(alpha), K, features, y, weight)
+            return targets.error(arrays.to_numpy(left_out))
 
         errors = {float(alpha): error(alpha) for alpha in ridges}
         if len(ridges) > 1:
@@ -161,11 +152,10 @@ def fit_nystroem(
 ) -> RidgeFit:
     """Fit a kernel network with given centres to all rows, in blocks, on a device if one is given.
 
-    The selected ridge, one of a geometric progression, has the least error of a sample of rows, or
-    of the splits of the targets.
+    The selected ridge, one of a geometric progression instead of those of the targets, has the
+    least error of a sample of rows, or of the splits.
     """
-    rows = Rows(X, targets.Y, targets.weight)
-    layer = Landmarks.of(kernel, view, rows, device)
+    layer = Landmarks.of(kernel, view, Rows(X, targets.Y, targets.weight), device)
 
     def of_fold(fold: Indices) -> tuple[Indices, Array]:
         kept = np.setdiff1d(np.arange(len(X)), fold)
@@ -181,14 +171,9 @@ def fit_nystroem(
         alpha = layer.best_ridge(ridges)
         b, D, left_out = layer.refined(alpha)
     else:
-        folds = split_mean((len(ridges), *rows.y.shape), map(of_fold, targets.splits))
-        best = last_of_least([_error(rows, each) for each in folds])
+        folds = targets.left_out(len(ridges), map(of_fold, targets.splits))
+        best = last_of_least([targets.error(each) for each in folds])
         alpha, left_out = float(ridges[best]), folds[best]
         b, D, _ = layer.coef(alpha)
     network = kernel_network(D, b, kernel, view)
-    return RidgeFit(network, alpha, _error(rows, left_out), left_out)
-
-
-def _error(rows: Rows, left_out: Array) -> float:
-    assert rows.weight is not None
-    return left_out_error(arrays.to_numpy(rows.y), left_out, arrays.to_numpy(rows.weight))
+    return RidgeFit(network, alpha, targets.error(left_out), left_out)
