@@ -73,8 +73,8 @@ class Landmarks:
     def refined(self, alpha: float) -> tuple[Array, Array, Array]:
         """Return b and D, and the left-out prediction for every row: that of a fit without it.
 
-        D is refined once against the rows. Its error, from the squared condition number of the
-        Gram matrix, would grow further with that of K(Z, Z).
+        D is refined once against the rows: its error grows with the squared condition number of the
+        features, for which the Gram matrix is formed, and with that of K(Z, Z).
         """
         b, D, R = self.coef(alpha)
         # One triangular solve instead of two for all rows.
