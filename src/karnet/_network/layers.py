@@ -43,10 +43,10 @@ class Layer:
     w: Array
     f: Activation
 
-    def linear(self, A: Array) -> Array:
+    def linear(self, A: Any) -> Array:
         """Return ``A V + w``; training and prediction share this expression."""
-        if type(A) is np.ndarray:
-            Z = A @ self.V
+        if isinstance(A, np.ndarray) and isinstance(self.V, np.ndarray):
+            Z: Array = A @ self.V
             Z += self.w
             return Z
         return algebra.affine(A, arrays.like(A, self.V), arrays.like(A, self.w))
