@@ -90,7 +90,7 @@ class LayerProblem:
         The counts are those of values outside the domain, clipped targets, and all values.
         """
         outside, size, xp = count_outside(self.f, Z), float(prod(Z.shape)), arrays.namespace(Z)
-        squares = [xp.vecdot(M, M) for M in (Z - targets.B, targets.B)]
+        squares = [arrays.row_squares(M) for M in (Z - targets.B, targets.B)]
         squares = squares if weight is None else [each * weight for each in squares]
         error, target, clipped = (xp.sum(each) for each in (*squares, targets.clipped))
         return Sum(arrays.stacked([error, target, outside, clipped, size]))

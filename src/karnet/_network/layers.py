@@ -15,7 +15,8 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -127,7 +128,8 @@ def outputs(network: Network, X: Any, device: str | None = None) -> Array:
 
 def mean_scores(networks: Sequence[Network], X: Any, device: str | None = None) -> Array:
     """Return the mean of the scores of several networks."""
-    return np.asarray(sum(scores(each, X, device) for each in networks) / len(networks))
+    total: Array = reduce(add, (scores(network, X, device) for network in networks))
+    return total / len(networks)
 
 
 def scores(network: Network, X: Any, device: str | None = None, activated: bool = False) -> Array:
