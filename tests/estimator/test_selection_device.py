@@ -96,8 +96,7 @@ def test_several_outputs_are_learned_on_a_device(table):
         KARRegressorCV(width=40, random_state=0, device=each).fit(X, y).predict(X)
         for each in (None, "cpu")
     )
-    # The last digit of an input changes predictions by about 1e-8.
-    assert relative(there, here) < 1e-7
+    assert relative(there, here) < 1e-8
 
 
 @pytest.mark.parametrize("kind", NETS)

@@ -134,12 +134,6 @@ def _with_ridge(K: Array, ridge: float | Array) -> Array:
     return K
 
 
-def normal_solver(K: Array, rcond: float) -> Callable[[Array], Array] | None:
-    """Return the map from M to ``K^-1 M``, or None if it cannot be trusted."""
-    factor = Cholesky.trusted(K, rcond)
-    return None if factor is None else factor.solve
-
-
 def safe_to_square(*values: Array) -> bool:
     """Return whether all values may be squared and multiplied without under- or overflow."""
     sizes = [largest(each) for each in values]
