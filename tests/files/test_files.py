@@ -43,10 +43,10 @@ from karnet.files.types import (
     ALLOWED,
     DATACLASSES,
     ESTIMATORS,
-    FORMAT_1,
     SKRUB,
     TAGS,
     TRUSTED,
+    by_tag,
     name_of,
     resolved,
 )
@@ -330,9 +330,33 @@ def test_the_list_is_for_the_skrub_of_the_extra():
         assert f"skrub>={SKRUB},<{major}.{minor + 1}" in extras["table"]
 
 
+# The classes in files of format 1, by the modules that those files name.
+FORMAT_1 = {
+    "_infinite": "InfiniteLayers ProductsWith",
+    "_members": "Member Shape",
+    "_statistics": "Centre Gram Moments Stack Triangle",
+    "_views": "Indicators Ranks Standard Stretched",
+    "accumulate": "Accumulator",
+    "activations": "Activation ExpOf",
+    "estimators": "KARClassifier KARRegressor",
+    "learner": "Plan Report",
+    "loo": "RidgePath",
+    "selection": "KARClassifierCV KARRegressorCV",
+}
+
+
 def test_tags_are_of_one_class_each_and_cover_the_first_format():
     assert len({resolved(path) for path in TAGS.values()}) == len(TAGS)
-    assert {tag for tags in FORMAT_1.values() for tag in tags} <= set(TAGS)
+    for module, names in FORMAT_1.items():
+        for name in names.split():
+            node = by_tag(f'{{"__module__":"karnet.{module}","__class__":"{name}"}}')
+            assert '"karnet.files.types"' in node
+            tag = re.search('"__class__":"(.*)"', node)[1]
+            assert tag.removesuffix("1") == name
+            assert tag in TAGS
+    assert '"__class__":"Member1"' in by_tag(
+        '{"__module__":"karnet._members","__class__":"Member"}'
+    )
 
 
 def test_a_file_names_no_module_of_karnet_but_that_of_the_tags(tmp_path):

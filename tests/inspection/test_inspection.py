@@ -10,6 +10,7 @@ import pytest
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.datasets import load_iris, make_moons
+from sklearn.metrics import r2_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
 
@@ -148,6 +149,21 @@ def test_a_path_equals_refitting_without_each_row():
     assert (path.name, path.alpha) == ("20 units", 0.1)
 
 
+def test_the_path_of_infinitely_wide_layers_equals_refitting_without_each_row():
+    net = KARRegressor((np.inf,), hidden="random", activation="relu", alpha=0.1)
+    for fit_intercept in (True, False):
+        net.set_params(fit_intercept=fit_intercept)
+        rows, t = X[::5, :3], X[::5, 3] - X[::5, 3].mean()
+        display = LooPathDisplay.from_estimator(net.fit(rows, t), rows, t, alphas=[0.1, 10.0])
+        (path,) = display.paths
+        left_out = [
+            clone(net).fit(np.delete(rows, k, 0), np.delete(t, k)).predict(rows[[k]])[0]
+            for k in range(len(rows))
+        ]
+        assert path.scores[0] == pytest.approx(r2_score(t, left_out))
+        assert (path.name, path.alpha) == ("network 1", 0.1)
+
+
 def test_paths_of_an_ensemble_have_the_ridges_of_its_networks(ensemble, regressor):
     display = LooPathDisplay.from_estimator(regressor, X[:, :3], X[:, 3])
     assert [path.alpha for path in display.paths] == [m.alpha_ for m in regressor.estimators_]
@@ -166,7 +182,7 @@ def test_paths_of_an_ensemble_have_the_ridges_of_its_networks(ensemble, regresso
 def test_widths_need_hidden_layers(regressor):
     display = LooPathDisplay.from_estimator(random_net().fit(X, y), X, y)
     assert [path.name for path in display.paths] == [f"{n} units" for n in (5, 10, 20, 40)]
-    with pytest.raises(ValueError, match="no hidden layers of finite width"):
+    with pytest.raises(ValueError, match="no hidden layers"):
         LooPathDisplay.from_estimator(KARRegressor(()).fit(X, y), X, y)
 
 

@@ -21,10 +21,10 @@ from .._network.infinite_width import KernelMap
 from .._network.layers import Network
 from .._util.extras import require
 from .._util.messages import shown
-from ..activations import Array, ExpOf
+from ..activations import EXP_LIMIT, ExpOf
 from ..estimators import KARClassifier, KARRegressor
 from ..selection import KARClassifierCV, KARRegressorCV
-from ._functions import activated, check_known, exp_of, kernel_of, seen_through
+from ._functions import activated, kernel_of, known, seen_through
 from ._graph import Graph
 
 # The oldest version of ONNX's operators that has all operators used here.
@@ -33,6 +33,8 @@ OLDEST_OPSET = 15
 NEWEST_OPSET = 22
 # The ONNX type of an input, by the kind of its NumPy type.
 ONNX_TYPES = {"f": "DOUBLE", "i": "INT64", "u": "INT64", "b": "BOOL"}
+# The temperature of a classifier's probabilities, if it does not calibrate its own.
+TEMPERATURE = 0.25
 # The name, the ONNX type and the number of columns of an input.
 Input = tuple[str, str, int]
 # A function that adds an estimator to a graph and returns the names of its outputs.
@@ -76,10 +78,14 @@ def to_onnx(estimator: Any, X: Any = None, *, opset: int | None = None) -> Any:
     """
     require("exporting", "onnx", "skl2onnx")
     import skl2onnx
+    from skl2onnx.common.data_types import DoubleTensorType, StringTensorType
 
     name = type(estimator).__name__
     if not hasattr(estimator, "n_features_in_"):
         raise NotFittedError(f"{name} is not fitted: fit it before exporting.")
+    newest = min(NEWEST_OPSET, skl2onnx.get_latest_tested_opset_version())
+    if opset is not None and (not isinstance(opset, int) or not OLDEST_OPSET <= opset <= newest):
+        raise ValueError(f"opset={shown(opset)} must be from {OLDEST_OPSET} to {newest}.")
     inputs = _inputs(estimator, X)
     types = {kind for _, kind, _ in inputs}
     single = "FLOAT" in types and "DOUBLE" not in types
@@ -87,8 +93,11 @@ def to_onnx(estimator: Any, X: Any = None, *, opset: int | None = None) -> Any:
         model = skl2onnx.convert_sklearn(
             estimator,
             name=name,
-            initial_types=[_in_double(each) for each in inputs],
-            target_opset=_checked_opset(opset),
+            initial_types=[
+                (each, (StringTensorType if kind == "STRING" else DoubleTensorType)([None, n]))
+                for each, kind, n in inputs
+            ],
+            target_opset=newest if opset is None else opset,
             custom_shape_calculators=dict.fromkeys(BUILDERS, _set_output_types),
             custom_conversion_functions={
                 kind: partial(_convert, build, single) for kind, build in BUILDERS.items()
@@ -103,15 +112,6 @@ def to_onnx(estimator: Any, X: Any = None, *, opset: int | None = None) -> Any:
     return model
 
 
-def _checked_opset(opset: int | None) -> int:
-    from skl2onnx import get_latest_tested_opset_version
-
-    newest: int = min(NEWEST_OPSET, get_latest_tested_opset_version())
-    if opset is not None and (not isinstance(opset, int) or not OLDEST_OPSET <= opset <= newest):
-        raise ValueError(f"opset={shown(opset)} must be from {OLDEST_OPSET} to {newest}.")
-    return newest if opset is None else opset
-
-
 # Inputs and outputs
 
 
@@ -120,7 +120,16 @@ def _inputs(estimator: Any, X: Any) -> list[Input]:
     if X is None:
         return [("X", "FLOAT", n_features)]
     if not hasattr(X, "columns"):
-        return [("X", _onnx_type("X", _as_array(X, n_features)), n_features)]
+        try:
+            rows = np.asarray(X)
+        except (OverflowError, TypeError, ValueError) as error:
+            raise ValueError("X must have rows of equal length.") from error
+        if rows.shape[1:] != (n_features,):
+            raise ValueError(
+                f"X must have two dimensions and {n_features} features, as in fit, but its shape "
+                f"is {rows.shape}."
+            )
+        return [("X", _onnx_type("X", rows), n_features)]
     names = list(getattr(estimator, "feature_names_in_", X.columns))
     if len(set(X.columns)) < len(X.columns) or not all(map(str, names)):
         raise ValueError("the columns of X must have different names, and none may be empty.")
@@ -132,39 +141,15 @@ def _inputs(estimator: Any, X: Any) -> list[Input]:
     return [(str(name), _onnx_type(name, np.asarray(X[name])), 1) for name in names]
 
 
-def _as_array(X: Any, n_features: int) -> NDArray[Any]:
-    """Return X as an array, or raise an error if it does not have the right number of features."""
-    try:
-        rows = np.asarray(X)
-    except (OverflowError, TypeError, ValueError) as error:
-        raise ValueError("X must have rows of equal length.") from error
-    if rows.shape[1:] != (n_features,):
-        raise ValueError(
-            f"X must have two dimensions and {n_features} features, as in fit, but its shape is "
-            f"{rows.shape}."
-        )
-    return rows
-
-
 def _onnx_type(name: str, values: NDArray[Any]) -> str:
     """Return the ONNX type of some values."""
-    if values.dtype == np.float32:
-        return "FLOAT"
     if values.dtype.kind in ONNX_TYPES:
-        return ONNX_TYPES[values.dtype.kind]
-    if values.dtype.kind not in "OUT" or not all(
+        return "FLOAT" if values.dtype == np.float32 else ONNX_TYPES[values.dtype.kind]
+    if values.dtype.kind in "OUT" and all(
         isinstance(each, str) or each is None or each != each for each in values.ravel()
     ):
-        raise ValueError(f"{name} holds neither numbers nor text, and cannot be an input of ONNX.")
-    return "STRING"
-
-
-def _in_double(given: Input) -> tuple[str, Any]:
-    """Return the name and the type of an input for skl2onnx: everything but text in doubles."""
-    from skl2onnx.common.data_types import DoubleTensorType, StringTensorType
-
-    name, kind, n_columns = given
-    return name, (StringTensorType if kind == "STRING" else DoubleTensorType)([None, n_columns])
+        return "STRING"
+    raise ValueError(f"{name} holds neither numbers nor text, and cannot be an input of ONNX.")
 
 
 def _retype(graph: Any, inputs: list[Input], single: bool) -> None:
@@ -218,10 +203,8 @@ def _set_output_types(operator: Any) -> None:
         classes = _classes(estimator)
         label = StringTensorType if classes.dtype.kind == "O" else Int64TensorType
         operator.outputs[0].type, n_columns = label([None]), len(classes)
-    elif isinstance(estimator, KARRegressorCV):
-        n_columns = len(estimator._mean)
     else:
-        n_columns = len(estimator._network().layers[-1].w)
+        n_columns = len(estimator._networks()[0].layers[-1].w)
     operator.outputs[-1].type = DoubleTensorType([None, n_columns])
 
 
@@ -232,86 +215,66 @@ def _classes(estimator: Any) -> NDArray[Any]:
         return classes.astype(np.int64)
     if all(isinstance(each, str) for each in classes):
         return classes.astype(object)
-    raise ValueError(
-        f"classes such as {classes[0]!r} cannot be exported to ONNX: use integers or text."
-    )
+    raise ValueError(f"classes such as {classes[0]!r} cannot be exported: use integers or text.")
 
 
 # Predictions
 
 
-def _network(g: Graph, network: Network, x: str, activate: bool) -> str:
-    """Return the outputs of a network, with or without the activation of its last layer."""
-    for layer in network.layers:
-        check_known(layer.f)
-    x = A = x if network.input_map is None else _input_map(g, on_host(network.input_map), x)
+def _outputs(g: Graph, networks: list[Network], x: str, activate: bool = True) -> str:
+    """Return the mean output of networks, with or without the activation of the last layer."""
+    total, seen = "", {id(None): x}
+    for network in networks:
+        view: Any = network.view
+        if id(view) not in seen:
+            seen[id(view)] = seen_through(g, view, x)
+        outputs = _output(g, network, seen[id(view)], activate)
+        total = g.op("Add", total, outputs) if total else outputs
+    return g.op("Div", total, float(len(networks))) if len(networks) > 1 else total
+
+
+def _output(g: Graph, network: Network, x: str, activate: bool) -> str:
+    match on_host(network.input_map):
+        case ExpOf(f=f):
+            x = g.op("Exp", g.op("Clip", activated(g, f, x), -EXP_LIMIT, EXP_LIMIT))
+        case KernelMap(kernel, scale, depth, direct_links, Z):
+            K = kernel_of(g, kernel, x, Z, scale, depth)
+            x = g.product(x, Z.T, K) if direct_links else K
+        case input_map if input_map is not None:
+            raise ValueError(f"an input map {input_map!r} cannot be exported to ONNX.")
     *below, last = map(on_host, network.layers)
+    A = x
     for layer in below:
         A = activated(g, layer.f, g.product(A, layer.V, layer.w))
     if network.direct_links and below:
         A = g.op("Concat", A, x, axis=1)
-    Z = g.product(A, last.V, last.w)
-    return activated(g, last.f, Z) if activate else Z
+    A = g.product(A, last.V, last.w)
+    return activated(g, last.f, A) if activate else A
 
 
-def _input_map(g: Graph, input_map: Any, x: str) -> str:
-    match input_map:
-        case ExpOf(f=f):
-            check_known(f)
-            return exp_of(g, activated(g, f, x))
-        case KernelMap(kernel, scale, depth, direct_links, Z):
-            K = kernel_of(g, kernel, x, Z, scale, depth)
-            return g.product(x, Z.T, K) if direct_links else K
-    raise ValueError(f"an input map {type(input_map).__name__} cannot be exported to ONNX.")
+def _classifier(g: Graph, estimator: Any, x: str) -> tuple[str, str]:
+    networks, classes = estimator._networks(), _classes(estimator)
+    last = networks[0].layers[-1]
+    if len(last.w) == 1:
+        low, high = known(last.f).phi(class_outputs(last.f, 2))[:, 0]
+        Z = _outputs(g, networks, x, activate=False)
+        decision = g.op("Mul", g.op("Sub", Z, (low + high) / 2.0), 2.0 / (high - low))
+        codes = g.cast(g.op("Greater", g.op("Squeeze", decision, np.array([1])), 0.0), "INT64")
+        probabilities = g.op("Sigmoid", g.op("Mul", decision, np.array([[-2.0, 2.0]])))
+    else:
+        scores, doubt = _outputs(g, networks, x), getattr(estimator, "doubt_", 0.0)
+        codes = g.op("ArgMax", scores, axis=1, keepdims=0)
+        scores = g.op("Div", scores, getattr(estimator, "temperature_", TEMPERATURE))
+        certain = g.op("Mul", g.op("Softmax", scores, axis=1), 1.0 - doubt)
+        probabilities = g.op("Add", certain, doubt / len(classes))
+    return g.op("Gather", classes, codes), probabilities
 
 
-def _labels(g: Graph, estimator: Any, codes: str) -> str:
-    return g.op("Gather", _classes(estimator), codes)
-
-
-def _classifier(g: Graph, estimator: KARClassifier, x: str) -> tuple[str, str]:
-    network = estimator._network()
-    if len(estimator.classes_) > 2:
-        scores = _network(g, network, x, activate=True)
-        probabilities = g.op("Softmax", g.op("Mul", scores, 4.0), axis=1)
-        return _labels(g, estimator, g.largest(scores)), probabilities
-    f = network.layers[-1].f
-    low, high = f.phi(class_outputs(f, 2))[:, 0]
-    Z = _network(g, network, x, activate=False)
-    decision = g.op("Mul", g.op("Sub", Z, (low + high) / 2.0), 2.0 / (high - low))
-    codes = g.cast(g.op("Greater", g.op("Squeeze", decision, np.array([1])), 0.0), "INT64")
-    both = g.op("Mul", decision, np.array([[-2.0, 2.0]]))
-    return _labels(g, estimator, codes), g.op("Sigmoid", both)
-
-
-def _regressor(g: Graph, estimator: KARRegressor, x: str) -> tuple[str]:
-    return (_network(g, estimator._network(), x, activate=True),)
-
-
-def _mean_prediction(g: Graph, networks: list[Network], x: str) -> str:
-    """Return the mean scores of networks, which may share a view of the inputs."""
-    shown: dict[int, str] = {}
-    total = ""
-    for network in networks:
-        view: Any = network.view
-        if id(view) not in shown:
-            shown[id(view)] = seen_through(g, view, x)
-        scores = _network(g, network, shown[id(view)], activate=False)
-        total = g.op("Add", total, scores) if total else scores
-    return g.op("Div", total, float(len(networks)))
-
-
-def _classifier_cv(g: Graph, estimator: KARClassifierCV, x: str) -> tuple[str, str]:
-    scores = _mean_prediction(g, estimator._networks(), x)
-    certain = g.op("Softmax", g.op("Div", scores, estimator.temperature_), axis=1)
-    scaled = g.op("Mul", certain, 1.0 - estimator.doubt_)
-    probabilities = g.op("Add", scaled, estimator.doubt_ / len(estimator.classes_))
-    return _labels(g, estimator, g.largest(scores)), probabilities
-
-
-def _regressor_cv(g: Graph, estimator: KARRegressorCV, x: str) -> tuple[str]:
-    standardised = _mean_prediction(g, estimator._networks(), x)
-    return (g.op("Add", g.op("Mul", standardised, estimator._scale), estimator._mean),)
+def _regressor(g: Graph, estimator: Any, x: str) -> tuple[str]:
+    outputs = _outputs(g, estimator._networks(), x)
+    if hasattr(estimator, "_scale"):  # the targets were standardised
+        outputs = g.op("Add", g.op("Mul", outputs, estimator._scale), estimator._mean)
+    return (outputs,)
 
 
 def _kept_columns(imputer: SimpleImputer) -> NDArray[np.int64]:
@@ -325,7 +288,7 @@ def _kept_columns(imputer: SimpleImputer) -> NDArray[np.int64]:
 def _imputer(g: Graph, imputer: SimpleImputer, x: str) -> tuple[str]:
     """Fill gaps in doubles, for which onnxruntime's own operator has no kernel."""
     kept = _kept_columns(imputer)
-    statistics: Array = np.asarray(imputer.statistics_, dtype=np.float64)[kept]
+    statistics = np.asarray(imputer.statistics_, dtype=np.float64)[kept]
     x = g.op("Gather", x, kept, axis=1)
     value = float(imputer.missing_values)
     gaps = g.op("IsNaN", x) if np.isnan(value) else g.op("Equal", x, value)
@@ -336,7 +299,7 @@ def _imputer(g: Graph, imputer: SimpleImputer, x: str) -> tuple[str]:
 BUILDERS: dict[type, Builder] = {
     KARClassifier: _classifier,
     KARRegressor: _regressor,
-    KARClassifierCV: _classifier_cv,
-    KARRegressorCV: _regressor_cv,
+    KARClassifierCV: _classifier,
+    KARRegressorCV: _regressor,
     SimpleImputer: _imputer,
 }

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from scipy.special import erfcx
 
 from .._ensemble.views import Indicators, Ranks, Standard, Stretched, View
-from ..activations import EPS, EXP_LIMIT, LARGEST_INPUT, LEAK, LOG_FOR, Activation, by_name
+from .._util.types import Array
+from ..activations import EPS, LARGEST_INPUT, LEAK, LOG_FOR, Activation, by_name
 from ..kernels import KERNELS
 from ._graph import Graph, Value
 
-Array = NDArray[np.float64]
 Function = Callable[[Graph, str], str]
 
 # The arctangent is a polynomial up to this tangent, and is reduced to smaller ones above it.
@@ -50,10 +50,6 @@ def _log1p(g: Graph, z: str) -> str:
     return g.op("Where", tiny, z, g.op("Mul", g.op("Log", u), ratio))
 
 
-def _with_sign(g: Graph, size: str, x: str) -> str:
-    return g.op("Mul", size, g.op("Sign", x))
-
-
 def _arctan(g: Graph, x: str) -> str:
     size, narrow = g.op("Abs", x), LARGEST_POLYNOMIAL_TANGENT
     steep, middle = g.op("Greater", size, 1.0 / narrow), g.op("Greater", size, narrow)
@@ -61,12 +57,9 @@ def _arctan(g: Graph, x: str) -> str:
     inverse = g.op("Neg", g.op("Reciprocal", g.op("Max", size, 1.0)))
     r = g.op("Where", steep, inverse, g.op("Where", middle, turned, size))
     start = g.op("Where", steep, np.pi / 2, g.op("Where", middle, np.pi / 4, 0.0))
-
-    def ratio(z: Array) -> Array:
-        return np.asarray(np.arctan(np.sqrt(z)) / np.sqrt(z))
-
-    slope = _polynomial(g, g.op("Mul", r, r), ratio, narrow**2, 12)
-    return _with_sign(g, g.op("Add", start, g.op("Mul", r, slope)), x)
+    square = g.op("Mul", r, r)
+    slope = _polynomial(g, square, lambda z: np.arctan(np.sqrt(z)) / np.sqrt(z), narrow**2, 12)
+    return g.op("Mul", g.op("Add", start, g.op("Mul", r, slope)), g.op("Sign", x))
 
 
 def _arccos(g: Graph, c: str) -> str:
@@ -81,7 +74,8 @@ def _arcsinh(g: Graph, x: str) -> str:
     root = g.op("Sqrt", g.op("Add", square, 1.0))
     small = _log1p(g, g.op("Add", near, g.op("Div", square, g.op("Add", root, 1.0))))
     large = g.op("Add", g.op("Log", g.op("Max", size, 1.0)), float(np.log(2.0)))
-    return _with_sign(g, g.op("Where", g.op("Less", size, LARGE_FOR_ARCSINH), small, large), x)
+    angle = g.op("Where", g.op("Less", size, LARGE_FOR_ARCSINH), small, large)
+    return g.op("Mul", angle, g.op("Sign", x))
 
 
 def _softplus(g: Graph, x: str) -> str:
@@ -92,13 +86,9 @@ def _softplus(g: Graph, x: str) -> str:
 def _gelu(g: Graph, x: str) -> str:
     z = g.op("Mul", g.op("Abs", x), float(np.sqrt(0.5)))
     t = g.op("Div", 2.0, g.op("Add", z, 2.0))
-
-    def scaled_tail(t: Array) -> Array:
-        return np.asarray(erfcx(2.0 / t - 2.0) / t)
-
+    scaled_tail = _polynomial(g, t, lambda t: erfcx(2.0 / t - 2.0) / t, 1.0, 36)
     bell = g.op("Exp", g.op("Neg", g.op("Mul", z, z)))
-    tail = g.op("Mul", g.op("Mul", bell, t), _polynomial(g, t, scaled_tail, 1.0, 36))
-    half = g.op("Mul", tail, 0.5)
+    half = g.op("Mul", g.op("Mul", g.op("Mul", bell, t), scaled_tail), 0.5)
     share = g.op("Where", g.op("Less", x, 0.0), half, g.op("Sub", 1.0, half))
     return g.op("Mul", x, share)
 
@@ -114,60 +104,48 @@ def _logit(g: Graph, x: str) -> str:
     return g.op("Log", g.op("Clip", odds, EPS, 1.0 / EPS))
 
 
-def _clipped(g: Graph, x: str) -> str:
-    return _logit(g, g.op("Clip", x, EPS, 1.0 - EPS))
-
-
-def _plain(kind: str) -> Function:
-    return lambda g, x: g.op(kind, x)
-
-
 # The functions of `ACTIVATIONS`, by name.
 FUNCTIONS: dict[str, Function] = {
     "logit": _logit,
-    "logit_clipped": _clipped,
-    "sigmoid": _plain("Sigmoid"),
-    "tanh": _plain("Tanh"),
+    "logit_clipped": lambda g, x: _logit(g, g.op("Clip", x, EPS, 1.0 - EPS)),
+    "sigmoid": lambda g, x: g.op("Sigmoid", x),
+    "tanh": lambda g, x: g.op("Tanh", x),
     "arctan": _arctan,
     "asinh": _arcsinh,
     "softplus": _softplus,
     "leaky_relu": lambda g, x: g.op("Max", x, g.op("Mul", x, LEAK)),
     "identity": lambda g, x: x,
     "relu": lambda g, x: g.op("Max", x, 0.0),
-    "sin": _plain("Sin"),
+    "sin": lambda g, x: g.op("Sin", x),
     "cos": _cos,
     "gelu": _gelu,
 }
 
 
-def check_known(f: Activation) -> None:
-    """Raise an error if an activation is a custom one."""
+def known(f: Activation) -> Activation:
+    """Return an activation, or raise an error if it is a custom one."""
     if by_name(f.name) != f:
         raise ValueError(
             f"activation {f.name!r} is a custom one, which cannot be exported to ONNX: use one of "
             f"{', '.join(FUNCTIONS)}."
         )
+    return f
 
 
 def activated(g: Graph, f: Activation, x: str) -> str:
     """Return f(x) for an activation that is not a custom one."""
-    if f.name.startswith(LOG_FOR):
+    if known(f).name.startswith(LOG_FOR):
         return g.op("Log", g.op("Max", x, EPS))
     return FUNCTIONS[f.name](g, x)
-
-
-def exp_of(g: Graph, x: str) -> str:
-    """Return exp(x), with x clipped so that the result is finite."""
-    return g.op("Exp", g.op("Clip", x, -EXP_LIMIT, EXP_LIMIT))
 
 
 # Kernels
 
 
-def kernel_of(g: Graph, name: str, x: str, Z: Array, scale: float = 1.0, depth: int = 1) -> str:
+def kernel_of(g: Graph, name: str, x: str, Z: Array, scale: float, depth: int) -> str:
     """Return the kernel matrix of the rows of x and Z for a kernel of `KERNELS`."""
     if not KERNELS[name].scaled:
-        return _of_angles(g, name, _angles(g, x, Z), depth)
+        return _kernel_of_angles(g, name, x, Z, depth)
     D = _distances(g, x, Z, absolute=name == "laplace_l1")
     if name == "gaussian":
         a = g.op("Div", D, float(np.sqrt(2.0) * scale))
@@ -197,17 +175,12 @@ def _distances(g: Graph, x: str, Z: Array, absolute: bool) -> str:
     return D if absolute else g.op("Sqrt", D)
 
 
-def _angles(g: Graph, x: str, Z: Array) -> str:
+def _kernel_of_angles(g: Graph, name: str, x: str, Z: Array, depth: int) -> str:
     rows = np.hstack([np.ones((len(Z), 1)), Z])
     V = rows / np.linalg.norm(rows, axis=1, keepdims=True)
     square = g.op("ReduceSum", g.op("Mul", x, x), np.array([1]), keepdims=1)
-    length = g.op("Sqrt", g.op("Add", square, 1.0))
-    product = g.product(x, V[:, 1:].T, V[:, 0])
-    return g.op("Clip", g.op("Div", product, length), -1.0, 1.0)
-
-
-def _of_angles(g: Graph, name: str, C: str, depth: int) -> str:
-    K = C
+    cosine = g.op("Div", g.product(x, V[:, 1:].T, V[:, 0]), g.op("Sqrt", g.op("Add", square, 1.0)))
+    C = K = g.op("Clip", cosine, -1.0, 1.0)
     for _ in range(depth):
         slope = g.op("Sub", 1.0, g.op("Mul", _arccos(g, C), 1.0 / np.pi))
         rest = g.op("Max", g.op("Sub", 1.0, g.op("Mul", C, C)), 0.0)
@@ -234,7 +207,6 @@ def seen_through(g: Graph, view: View, x: str) -> str:
         case Stretched():
             z = seen_through(g, view.view, x)
             return g.op("Mul", z, view.root) if view.root.ndim == 1 else g.product(z, view.root)
-    raise ValueError(f"a view of the type {type(view).__name__} cannot be exported to ONNX.")
 
 
 def _columns(g: Graph, x: str, which: NDArray[np.intp]) -> str:

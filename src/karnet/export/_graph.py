@@ -17,8 +17,7 @@ class Graph:
 
     def __init__(self, scope: Any, container: Any, single: bool) -> None:
         self._scope, self._container = scope, container
-        # Whether the inputs of the graph are in single precision.
-        self.single = single
+        self.single = single  # whether the inputs of the graph are in single precision
 
     def op(self, kind: str, *inputs: Value, **attributes: Any) -> str:
         """Add a node and return the name of its output."""
@@ -29,11 +28,8 @@ class Graph:
         return output
 
     def product(self, A: str, B: NDArray[Any], C: Value | None = None) -> str:
-        """Return ``A B``, or ``A B + C``.
-
-        The node is not a MatMul, which onnxruntime fuses with a division before or after it and
-        then computes in single precision.
-        """
+        """Return ``A B``, or ``A B + C``."""
+        # onnxruntime fuses a MatMul with a division next to it, and computes in single precision.
         return self.op("Gemm", A, B, *([] if C is None else [C]))
 
     def cast(self, x: str, kind: str) -> str:
@@ -41,10 +37,6 @@ class Graph:
         from onnx import TensorProto
 
         return self.op("Cast", x, to=getattr(TensorProto, kind))
-
-    def largest(self, x: str) -> str:
-        """Return the column of the largest value of each row."""
-        return self.op("ArgMax", x, axis=1, keepdims=0)
 
     def constant(self, value: float | NDArray[Any]) -> str:
         """Add a constant and return its name; floating-point numbers are stored as doubles."""
@@ -71,12 +63,18 @@ class Graph:
         returns the next state, and the result is the last one; without a state, it returns a row of
         the result. States are matrices.
         """
+        from onnx import TensorProto, helper
+
         step = _Step()
         inner = Graph(self._scope, step, self.single)
         states = [] if state is None else [state]
         inputs = {inner.name("state"): 2 for _ in states} | {inner.name("row"): 1 for _ in rows}
         result = body(inner, *inputs)
-        loop = step.graph(inputs, {result: 2 if states else 1})
+        given, returned = (
+            [helper.make_tensor_value_info(k, TensorProto.DOUBLE, [None] * n) for k, n in each]
+            for each in (inputs.items(), [(result, 2 if states else 1)])
+        )
+        loop = helper.make_graph(step.nodes, "step", given, returned, step.constants)
         return self.op("Scan", *states, *rows, body=loop, num_scan_inputs=len(rows))
 
 
@@ -84,26 +82,13 @@ class _Step:
     """The container of one step of a loop, a graph of its own."""
 
     def __init__(self) -> None:
-        self._nodes: list[Any] = []
-        self._constants: list[Any] = []
+        self.nodes: list[Any] = []
+        self.constants: list[Any] = []
 
     def add_node(self, kind: str, inputs: list[str], outputs: list[str], **attributes: Any) -> None:
         from onnx import helper
 
-        self._nodes.append(helper.make_node(kind, inputs, outputs, **attributes))
+        self.nodes.append(helper.make_node(kind, inputs, outputs, **attributes))
 
     def add_initializer(self, name: str, kind: None, shape: None, tensor: Any) -> None:
-        self._constants.append(tensor)
-
-    def graph(self, inputs: dict[str, int], outputs: dict[str, int]) -> Any:
-        """Return the graph of doubles, with the number of dimensions of each input and output."""
-        from onnx import TensorProto, helper
-
-        given, returned = (
-            [
-                helper.make_tensor_value_info(name, TensorProto.DOUBLE, [None] * n)
-                for name, n in names.items()
-            ]
-            for names in (inputs, outputs)
-        )
-        return helper.make_graph(self._nodes, "step", given, returned, self._constants)
+        self.constants.append(tensor)

@@ -43,8 +43,6 @@ MAX_EXPANSION = 100
 EXTRA_BYTES = 1 << 20
 # The largest number of bytes of a tree, which takes about twenty times as many in memory.
 MAX_TREE_BYTES = 1 << 27
-# The fastest level, since numbers hardly shrink at any level.
-COMPRESSION_LEVEL = 1
 
 
 def save(estimator: Any, path: str | os.PathLike[str]) -> None:
@@ -82,11 +80,11 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
     True
     """
     tree = Tree(estimator)
-    header = json.dumps({"format": FORMAT, **_versions(tree.names)})
-    schema = json.dumps(tree.root, separators=(",", ":"))
-    if len(schema) > MAX_TREE_BYTES:
+    versions = {"karnet": __version__, "scikit-learn": metadata.version("scikit-learn")}
+    header = {"format": FORMAT, **versions, **_checked_skrub(tree.names)}
+    texts = {HEADER: json.dumps(header), TREE: json.dumps(tree.root, separators=(",", ":"))}
+    if len(texts[TREE]) > MAX_TREE_BYTES:
         raise ValueError(f"{type(estimator).__name__} has too many parts for a model file.")
-    texts = {HEADER: header, TREE: schema}
     with whole_file(Path(path)) as unfinished, unfinished.open("xb+") as file:
         for compression in (ZIP_DEFLATED, ZIP_STORED):
             file.seek(0)
@@ -97,18 +95,10 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
                 break
 
 
-def _versions(names: set[str]) -> dict[str, str]:
-    """Return the versions of all libraries whose types are saved."""
-    versions = {"karnet": __version__, "scikit-learn": metadata.version("scikit-learn")}
-    return versions | ({"skrub": _checked_skrub()} if _uses_skrub(names) else {})
-
-
-def _uses_skrub(names: set[str]) -> bool:
-    return any(name.startswith("skrub.") for name in names)
-
-
-def _checked_skrub() -> str:
-    """Return the installed version of skrub, if its types are listed."""
+def _checked_skrub(names: set[str]) -> dict[str, str]:
+    """Return the version of skrub if one of its types is named, or raise if it is another one."""
+    if not any(name.startswith("skrub.") for name in names):
+        return {}
     require("a model file with a TableVectorizer", "table", "skrub")
     installed = metadata.version("skrub")
     if not installed.startswith(f"{SKRUB}."):
@@ -116,24 +106,20 @@ def _checked_skrub() -> str:
             f"a model file with a TableVectorizer needs skrub {SKRUB}, but {installed} is "
             "installed: pip install 'karnet[table]'."
         )
-    return installed
+    return {"skrub": installed}
 
 
 def _write(
     file: IO[bytes], texts: dict[str, str], arrays: list[NDArray[Any]], compression: int
 ) -> int:
     """Write the archive, the same bytes for the same model, and return its decompressed size."""
-
-    def entry(name: str) -> ZipInfo:
-        info = ZipInfo(name)
-        info.compress_type = compression
-        return info
-
-    with ZipFile(file, "w", compresslevel=COMPRESSION_LEVEL) as archive:
+    with ZipFile(file, "w") as archive:
         for name, text in texts.items():
-            archive.writestr(entry(name), text)
+            archive.writestr(ZipInfo(name), text, compression)
         for k, array in enumerate(arrays):
-            with archive.open(entry(f"{k}.npy"), "w", force_zip64=array.nbytes > 1 << 30) as part:
+            entry = ZipInfo(f"{k}.npy")
+            entry.compress_type = compression
+            with archive.open(entry, "w", force_zip64=array.nbytes > 1 << 30) as part:
                 npy.write_array(part, array, allow_pickle=False)
         return sum(info.file_size for info in archive.infolist())
 
@@ -170,8 +156,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     data = Path(path).read_bytes()
     try:
         data, header, names = _checked(data)
-        if _uses_skrub(names):
-            _checked_skrub()
+        _checked_skrub(names)
         # skops searches this list for every node, so a short one saves time.
         trusted = [name for name in TRUSTED if name in names]
         with warnings.catch_warnings():
@@ -181,36 +166,25 @@ def load(path: str | os.PathLike[str]) -> Any:
         check_fitted(estimator)
     except (ImportError, MemoryError, Warning):
         raise
-    except RefusedError as error:
-        raise ValueError(f"{os.fspath(path)} cannot be loaded: {error}.") from error
     except Exception as error:
-        raise ValueError(
-            f"{os.fspath(path)} cannot be loaded: it is damaged or was changed "
-            f"({type(error).__name__})."
-        ) from error
-    _warn_of_versions(path, header, names)
-    return estimator
-
-
-def _warn_of_versions(
-    path: str | os.PathLike[str], header: dict[str, Any], names: set[str]
-) -> None:
+        damaged = f"it is damaged or was changed ({type(error).__name__})"
+        reason = error if isinstance(error, RefusedError) else damaged
+        raise ValueError(f"{os.fspath(path)} cannot be loaded: {reason}.") from error
     saved, installed = str(header.get("scikit-learn")), metadata.version("scikit-learn")
     uses_sklearn = any(name.startswith("sklearn.") for name in names)
     if uses_sklearn and saved.split(".")[:2] != installed.split(".")[:2]:
         warnings.warn(
             f"{os.fspath(path)} holds transformers of scikit-learn {saved:.20}, but {installed} is "
             "installed: compare predictions, or save the model again.",
-            stacklevel=3,
+            stacklevel=2,
         )
+    return estimator
 
 
 def _checked(data: bytes) -> tuple[bytes, dict[str, Any], set[str]]:
     """Check a model file; return it in the current format, its header and the names in it."""
     if not data.startswith(b"PK\x03\x04"):
-        raise RefusedError(
-            "it is not a model file of karnet, or only a part of one (pickles are never read)"
-        )
+        raise RefusedError("it is not a whole model file of karnet (pickles are never read)")
     with ZipFile(io.BytesIO(data)) as archive:
         files = archive.infolist()
         _check_entries(files, len(data))

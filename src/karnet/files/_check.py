@@ -32,10 +32,7 @@ class RefusedError(Exception):
 
 
 def check_tree(root: Any, files: set[str]) -> set[str]:
-    """Check the tree of a file, and return the names of all types and functions in it.
-
-    The root is the content of the JSON text, and the files are the arrays in the archive.
-    """
+    """Check the tree of a file, whose arrays are in `files`, and return all names in it."""
     root = dict(_expect(root, dict, "tree"))
     if root.pop("protocol", None) != PROTOCOL:
         raise RefusedError("its tree is of another version")
@@ -130,7 +127,13 @@ class _Check:
         name, state = f"{node['__module__']}.{node['__class__']}", node.get("content")
         size = 0 if state is None else self.node(state, ("DictNode",))
         content = {} if state is None else _content(state, dict)
-        _check_keys(name, set(content))
+        if name in DATACLASSES or name == ACTIVATION:
+            known = {"name": MISSING}
+            if name != ACTIVATION:
+                known = {each.name: each.default for each in fields(resolved(name))}
+            required = {each for each, default in known.items() if default is MISSING}
+            if not required <= content.keys() <= known.keys():
+                raise RefusedError(f"a {name} lacks a field, or has one too many")
         memory = content.get("memory")
         if memory is not None and set(memory) == {"__id__"}:
             memory, _ = self._complete[memory["__id__"]]
@@ -152,18 +155,6 @@ def _expect(value: Any, kind: type, description: str) -> Any:
 
 def _content(node: Node, kind: type) -> Any:
     return _expect(node.get("content"), kind, "content")
-
-
-def _check_keys(name: str, keys: set[str]) -> None:
-    """Check that a dataclass of karnet has all required fields, and no unknown ones."""
-    if name in DATACLASSES:
-        known = fields(resolved(name))
-        required = {each.name for each in known if each.default is MISSING}
-        complete = required <= keys <= {each.name for each in known}
-    else:
-        complete = name != ACTIVATION or keys == {"name"}
-    if not complete:
-        raise RefusedError(f"a {name} lacks a field, or has one too many")
 
 
 def check_array(file: IO[bytes], size: int) -> None:

@@ -16,10 +16,13 @@ from sklearn.base import BaseEstimator
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.preprocessing import OneHotEncoder
 
+from .._ensemble.member import Shape
 from .._estimator.ensemble_base import KARNetworkCV
 from .._estimator.network_base import KARNetwork
+from .._network.infinite_width import KernelMap
+from .._network.layers import Network
 from ._check import RefusedError
-from ._format_1 import upgrade
+from ._format_1 import upgraded
 
 # The numbers of rows that a network predicts; a shape that fits one by chance does not fit both.
 TRIAL_ROWS = (2, 3)
@@ -35,19 +38,16 @@ PER_FEATURE = {
 
 def check_fitted(model: Any) -> None:
     """Raise an error if the attributes of a model, or of a part of it, do not fit together."""
-    for part in _parts(model):
-        upgrade(part)
-        for kind, check in CHECKS.items():
-            if isinstance(part, kind):
-                try:
+    parts = [upgraded(part) for part in _parts(model)]
+    for kind, check in CHECKS.items():
+        for part in parts:
+            try:
+                if isinstance(part, kind):
                     check(part)
-                except RefusedError:
-                    raise
-                except Exception as error:
-                    raise RefusedError(
-                        f"the parts of a {type(part).__name__} do not fit together "
-                        f"({type(error).__name__})"
-                    ) from error
+            except Exception as error:
+                reason = f"({type(error).__name__})"
+                name = type(part).__name__
+                raise RefusedError(f"the parts of a {name} do not fit together {reason}") from error
 
 
 def _parts(model: Any) -> Iterator[Any]:
@@ -59,12 +59,8 @@ def _parts(model: Any) -> Iterator[Any]:
             continue
         met.add(id(part))
         yield part
-        if isinstance(part, dict):
-            waiting += part.values()
-        elif isinstance(part, list | tuple):
-            waiting += part
-        else:
-            waiting += getattr(part, "__dict__", {}).values()
+        inner = part if isinstance(part, dict | list | tuple) else getattr(part, "__dict__", {})
+        waiting += inner.values() if isinstance(inner, dict) else inner
 
 
 def _expect(condition: bool) -> None:
@@ -72,66 +68,53 @@ def _expect(condition: bool) -> None:
         raise ValueError("attributes have different sizes")
 
 
-def _check_network(net: KARNetwork) -> None:
-    if not hasattr(net, "layers_"):
-        return
-    deepest = getattr(net._input_map, "depth", 1)
-    _expect(type(deepest) is int and 0 < deepest <= DEEPEST)
-    first = net.X_fit_.shape[1] if hasattr(net, "X_fit_") else net.coefs_[0].shape[0]
-    layers = net._network().layers
-    _expect(all(layer.V.ndim == 2 and layer.w.ndim == 1 for layer in layers))
-    _expect(len(net.activations_) == len(net.layers_))
-    _check_predictions(net, first, len(layers[-1].w))
+def _check_depth(part: KernelMap | Shape) -> None:
+    _expect(type(part.depth) is int and 0 < part.depth <= DEEPEST)
 
 
-def _check_average(net: KARNetworkCV) -> None:
-    if not hasattr(net, "estimators_"):
+def _check_network(net: Any) -> None:
+    if not vars(net).keys() & {"layers_", "estimators_"}:
         return
-    for member in net.estimators_:
-        features = member.view.features
-        _expect(all(each.V.ndim == 2 and each.w.ndim == 1 for each in member.network.layers))
-        for depth in (member.shape.depth, member.kernel_map.depth):
-            _expect(type(depth) is int and 0 < depth <= DEEPEST)
-        _expect(bool(((features >= 0) & (features < net.n_features_in_)).all()))
+    _expect(len(getattr(net, "activations_", ())) == len(getattr(net, "layers_", ())))
+    networks = net._networks()
+    for network in networks:
+        _expect(all(layer.V.ndim == 2 and layer.w.ndim == 1 for layer in network.layers))
+        # The number of features is compared with an array, so that it alone cannot claim memory.
+        match network:
+            case Network(view=None, input_map=KernelMap(Z=Z)):
+                per_feature = Z.T
+            case Network(view=None):
+                per_feature = network.layers[0].V
+            case _:
+                per_feature, columns = net.feature_importances_, network.view.features
+                _expect(bool(((columns >= 0) & (columns < len(per_feature))).all()))
+        n_features = net.n_features_in_
+        _expect(type(n_features) is int and n_features == len(per_feature) <= per_feature.size)
+    intercept = networks[0].layers[-1].w
     if hasattr(net, "_mean"):
-        _expect(net._mean.shape == net._scale.shape == net.estimators_[0].intercept_.shape)
-    _check_predictions(net, net.n_features_in_, len(net.estimators_[0].intercept_))
-
-
-def _check_predictions(net: Any, n_features: int, q: int) -> None:
-    """Check the predictions for a few rows, computed on the CPU whatever the device."""
-    # The number of features is compared with an array, so that it alone cannot claim memory.
-    _expect(type(net.n_features_in_) is int and net.n_features_in_ == n_features <= _widest(net))
+        _expect(net._mean.shape == net._scale.shape == intercept.shape)
     names = getattr(net, "feature_names_in_", None)
     _expect(names is None or (names.shape == (n_features,) and names.dtype == object))
+    # The trial predicts on the CPU, whatever the device of the network.
     trial = object.__new__(type(net))
     vars(trial).update(vars(net), device=None)
     vars(trial).pop("feature_names_in_", None)
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         for n_rows in TRIAL_ROWS:
-            _check_rows(trial, np.zeros((n_rows, n_features)), 2 if q == 1 else q)
+            _check_predictions(trial, np.zeros((n_rows, n_features)), max(len(intercept), 2))
 
 
-def _check_rows(net: Any, rows: NDArray[Any], n_classes: int) -> None:
-    predictions = [net.predict(rows)]
+def _check_predictions(net: Any, rows: NDArray[Any], n_classes: int) -> None:
+    methods = ("predict", "decision_function", "predict_proba", "predict_interval")
+    predictions = {name: getattr(net, name)(rows) for name in methods if hasattr(net, name)}
+    _expect(all(len(each) == len(rows) for each in predictions.values()))
     if hasattr(net, "classes_"):
+        del predictions["predict"]
         _expect(net.classes_.shape == (n_classes,))
-        predictions += [net.decision_function(rows), net.predict_proba(rows)]
-        _expect(predictions[-1].shape == (len(rows), n_classes))
-    if hasattr(net, "predict_interval"):
-        predictions.append(net.predict_interval(rows))
-    _expect(all(len(each) == len(rows) for each in predictions))
-    numbers = predictions[1:] if hasattr(net, "classes_") else predictions
-    _expect(all(each.dtype.kind == "f" and np.isfinite(each).all() for each in numbers))
-
-
-def _widest(net: Any) -> int:
-    """Return an upper bound on the number of features from the arrays of a network."""
-    if hasattr(net, "estimators_"):
-        return len(net.feature_importances_)
-    arrays: list[NDArray[Any]] = [net.X_fit_] if hasattr(net, "X_fit_") else [net.coefs_[0]]
-    return max(array.size for array in arrays)
+        _expect(predictions["predict_proba"].shape == (len(rows), n_classes))
+    for each in predictions.values():
+        _expect(each.dtype.kind == "f" and bool(np.isfinite(each).all()))
 
 
 def _check_one_hot(encoder: OneHotEncoder) -> None:
@@ -143,12 +126,9 @@ def _check_one_hot(encoder: OneHotEncoder) -> None:
     dropped = encoder._drop_idx_after_grouping
     _expect(dropped is None or len(dropped) == len(encoder.categories_))
     if getattr(encoder, "_infrequent_enabled", False):
-        for categories, infrequent, codes in zip(
-            encoder.categories_,
-            encoder._infrequent_indices,
-            encoder._default_to_infrequent_mappings,
-            strict=True,
-        ):
+        mappings = encoder._default_to_infrequent_mappings
+        columns = zip(encoder.categories_, encoder._infrequent_indices, mappings, strict=True)
+        for categories, infrequent, codes in columns:
             _expect((infrequent is None) == (codes is None))
             if codes is not None:
                 _expect(codes.shape == categories.shape and codes.dtype.kind in "iu")
@@ -173,10 +153,10 @@ def _check_columns(part: BaseEstimator) -> None:
             _expect(len(values.shape) == dimensions and values.shape[-1] == part.n_features_in_)
 
 
-# The check of each type.
-CHECKS: dict[type, Callable[[Any], None]] = {
-    KARNetwork: _check_network,
-    KARNetworkCV: _check_average,
+# The check of each type: parts of networks before networks, which predict.
+CHECKS: dict[Any, Callable[[Any], None]] = {
+    KernelMap | Shape: _check_depth,
+    KARNetwork | KARNetworkCV: _check_network,
     OneHotEncoder: _check_one_hot,
     TfidfVectorizer: _check_vocabulary,
     BaseEstimator: _check_columns,

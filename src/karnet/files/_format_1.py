@@ -1,4 +1,4 @@
-"""Classes of files of format 1 that have changed since, and their conversion."""
+"""Classes of files of format 1 whose fields have changed since, and their successors."""
 
 from __future__ import annotations
 
@@ -19,6 +19,10 @@ class InfiniteLayers1:
     depth: int
     direct_links: bool = False
 
+    def upgraded(self) -> KernelMap:
+        """Return the same kernel as a map."""
+        return KernelMap(self.kernel, depth=self.depth, direct_links=self.direct_links)
+
 
 @dataclass(frozen=True)
 class ProductsWith1:
@@ -26,6 +30,10 @@ class ProductsWith1:
 
     kernel: InfiniteLayers1
     Z: Any
+
+    def upgraded(self) -> KernelMap:
+        """Return the same map."""
+        return self.kernel.upgraded().at(self.Z)
 
 
 @dataclass(frozen=True)
@@ -45,27 +53,19 @@ class Member1:
     before: Any = None
     width: float = np.inf
 
+    def upgraded(self) -> Member:
+        """Return the member with its network."""
+        kernel = KernelMap(self.shape.kernel, self.scale, self.shape.depth, Z=self.X_fit_)
+        network = kernel_network(self.dual_coef_, self.intercept_, kernel, self.view)
+        record = (self.alpha_, self.error, self.left_out, self.path)
+        return Member(self.shape, network, *record, width=self.width)
 
-def upgrade(part: Any) -> None:
-    """Replace objects of format 1 among the attributes of an object by their successors."""
+
+def upgraded(part: Any) -> Any:
+    """Return an object whose attributes of format 1 were replaced by their successors."""
     for name, value in getattr(part, "__dict__", {}).items():
         if isinstance(value, InfiniteLayers1 | ProductsWith1):
-            object.__setattr__(part, name, _kernel_map(value))
+            object.__setattr__(part, name, value.upgraded())
         elif name == "estimators_" and isinstance(value, list):
-            part.estimators_ = [_member(each) for each in value]
-
-
-def _kernel_map(old: InfiniteLayers1 | ProductsWith1) -> KernelMap:
-    if isinstance(old, ProductsWith1):
-        return _kernel_map(old.kernel).at(old.Z)
-    return KernelMap(old.kernel, depth=old.depth, direct_links=old.direct_links)
-
-
-def _member(old: Any) -> Any:
-    if not isinstance(old, Member1):
-        return old
-    kernel = KernelMap(old.shape.kernel, old.scale, old.shape.depth, Z=old.X_fit_)
-    network = kernel_network(old.dual_coef_, old.intercept_, kernel, old.view)
-    return Member(
-        old.shape, network, old.alpha_, old.error, old.left_out, old.path, None, old.width
-    )
+            value[:] = [each.upgraded() if isinstance(each, Member1) else each for each in value]
+    return part

@@ -34,10 +34,8 @@ class Tree:
     """The nodes of an estimator, from the root down."""
 
     def __init__(self, estimator: Any) -> None:
-        # The arrays, in the order of their numbers.
-        self.arrays: list[NDArray[Any]] = []
-        # The names of all types and functions in the tree.
-        self.names: set[str] = set()
+        self.arrays: list[NDArray[Any]] = []  # in the order of their numbers
+        self.names: set[str] = set()  # of all types and functions in the tree
         # All objects so far with their nodes, None for nodes that are not complete. The objects are
         # kept alive so that their ids stay unique.
         self._nodes: dict[Hashable, tuple[Any, Node | None]] = {}

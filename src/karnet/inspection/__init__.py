@@ -4,8 +4,6 @@ The method `from_estimator` computes and draws a display. The display stores the
 shows, and the method `plot` draws them again.
 """
 
-from __future__ import annotations
-
 from ._importances import MetricDisplay
 from ._path import LooPathDisplay
 from ._spectrum import LayerSpectrumDisplay

@@ -123,8 +123,7 @@ class MetricDisplay(Display):
             ax.set_xticks(range(len(first)), names, rotation=90)
         else:
             ax.barh(range(len(first)), self.importances[first], **kwargs)
-            ax.set_xlabel("share of the input metric")
-            ax.set_ylim(len(first) - 0.5, -0.5)
+            ax.set(xlabel="share of the input metric", ylim=(len(first) - 0.5, -0.5))
         ax.set_yticks(range(len(first)), names)
         return self
 

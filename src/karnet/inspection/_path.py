@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.metrics import r2_score
 
-from .._network.layers import forward_through
+from .._network.infinite_width import KernelMap
+from .._util.types import AnyArray, Array
 from ..learner import indicator
 from ..loo import RidgePath, accuracy
-from ._common import Array, Display, network_of, sampled
+from ._common import Display, network_of, sampled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -29,14 +31,10 @@ RELATIVE_WIDTHS = (0.25, 0.5, 1.0, 2.0)
 class Path:
     """The scores of one network for a range of ridges."""
 
-    # The name of the network.
     name: str
-    # The ridges.
     alphas: Array
-    # The accuracy or the R^2 of the leave-one-out predictions for each ridge.
-    scores: Array
-    # The ridge of the fitted network.
-    alpha: float
+    scores: Array  # the accuracy or the R^2 of the leave-one-out predictions for each ridge
+    alpha: float  # the ridge of the fitted network
 
 
 @dataclass(eq=False, repr=False)
@@ -97,8 +95,8 @@ class LooPathDisplay(Display):
         Parameters
         ----------
         estimator : estimator or Pipeline
-            A fitted estimator. An ensemble has a curve for each of its networks; any other network
-            is fitted again at each width.
+            A fitted estimator. An ensemble has a curve for each of its networks, infinitely wide
+            layers have one curve, and any other network is fitted again at each width.
         X : array-like of shape (n_samples, n_features)
             The training rows; of more than 1500 rows, a sample is used.
         y : array-like of shape (n_samples,)
@@ -107,8 +105,8 @@ class LooPathDisplay(Display):
             The ridges; by default a range around the mean eigenvalue of the output layer's Gram
             matrix.
         widths : sequence of int, optional
-            The units of each hidden layer, not for an ensemble; by default from a quarter to twice
-            the width of the network.
+            The units of each hidden layer, not for an ensemble or infinitely wide layers; by
+            default from a quarter to twice the width of the network.
         ax : matplotlib Axes, optional
             The axes to draw on; new ones by default.
         **kwargs
@@ -121,24 +119,21 @@ class LooPathDisplay(Display):
         network = network_of(estimator)
         A, rows = sampled(estimator, X)
         targets = np.asarray(y)[rows]
-        score = _Score(targets, getattr(network, "classes_", None))
-        ridges = None if alphas is None else np.asarray(alphas, dtype=np.float64)
-        if hasattr(network, "estimators_"):
-            if widths is not None:
-                raise ValueError(
-                    "widths must be None for an ensemble: its networks keep their widths."
-                )
-            candidates = [
-                (f"network {k}", RidgePath.of_kernel(_kernel_matrix(each, A), score.Y), each.alpha_)
-                for k, each in enumerate(network.estimators_, start=1)
-            ]
+        if (classes := getattr(network, "classes_", None)) is None:
+            Y = targets.reshape(len(targets), -1).astype(np.float64)
+            Y -= Y.mean(axis=0)
+            score, name = partial(r2_score, Y), "R²"
         else:
-            candidates = [
-                (name, RidgePath.of(H, score.Y, bias=network.fit_intercept), float(network.alpha))
-                for name, H in _at_widths(network, A, targets, widths)
-            ]
-        paths = [score.path(name, path, ridges, alpha) for name, path, alpha in candidates]
-        return cls(paths, score.name).plot(ax=ax, **kwargs)
+            codes = np.searchsorted(classes, targets)
+            Y = indicator(codes, len(classes))
+            score, name = partial(accuracy, codes), "accuracy"
+        paths = []
+        for curve, path, alpha in _curves(network, A, targets, Y, widths):
+            ridges = RELATIVE_RIDGES * path.eigenvalues.mean() if alphas is None else alphas
+            ridges = np.asarray(ridges, dtype=np.float64)
+            scores = np.array([score(left_out) for left_out in path.loo_path(ridges)])
+            paths.append(Path(curve, ridges, scores, alpha))
+        return cls(paths, name).plot(ax=ax, **kwargs)
 
     def plot(self, ax: Axes | None = None, **kwargs: Any) -> Self:
         """Plot the curves, with a dot at the ridge of each fitted network.
@@ -161,49 +156,34 @@ class LooPathDisplay(Display):
             if each.alphas.min() <= each.alpha <= each.alphas.max():
                 score = np.interp(np.log(each.alpha), np.log(each.alphas), each.scores)
                 ax.plot(each.alpha, score, "o", color=self.lines_[-1].get_color())
-        ax.set_xscale("log")
-        ax.set_xlabel("ridge")
-        ax.set_ylabel(f"leave-one-out {self.score_name}")
+        ax.set(xscale="log", xlabel="ridge", ylabel=f"leave-one-out {self.score_name}")
         ax.legend()
         return self
 
 
-class _Score:
-    """The targets of some rows, and the score of predictions for them."""
-
-    def __init__(self, y: NDArray[Any], classes: NDArray[Any] | None) -> None:
-        self.codes = None if classes is None else np.searchsorted(classes, y)
-        if self.codes is None or classes is None:
-            numbers = y.reshape(len(y), -1).astype(np.float64)
-            self.Y, self.name = numbers - numbers.mean(axis=0), "R²"
-        else:
-            self.Y, self.name = indicator(self.codes, len(classes)), "accuracy"
-
-    def path(self, name: str, path: RidgePath, alphas: Array | None, alpha: float) -> Path:
-        if alphas is None:
-            alphas = RELATIVE_RIDGES * path.eigenvalues.mean()
-        scores = [
-            r2_score(self.Y, left_out) if self.codes is None else accuracy(self.codes, left_out)
-            for left_out in path.loo_path(alphas)
-        ]
-        return Path(name, alphas, np.array(scores), alpha)
-
-
-def _kernel_matrix(member: Any, X: Array) -> Array:
-    """Return the products of the hidden layer's outputs for all pairs of rows."""
-    A = member.view(X)
-    return np.asarray(member.kernel_map.at(A)(A))
-
-
-def _at_widths(
-    network: Any, X: Array, y: NDArray[Any], widths: Sequence[int] | None
-) -> Iterator[tuple[str, Array]]:
-    """Yield the inputs of the output layer for networks of several widths."""
-    sizes = tuple(V.shape[1] for V in getattr(network, "coefs_", ())[:-1])
+def _curves(
+    estimator: Any, X: Array, y: AnyArray, Y: Array, widths: Sequence[int] | None
+) -> Iterator[tuple[str, RidgePath, float]]:
+    """Yield the name, the solutions for all ridges and the ridge of each network."""
+    networks, settings = estimator._networks(), estimator.get_params(deep=False)
+    bias = settings.get("fit_intercept", True)
+    if isinstance(networks[0].input_map, KernelMap):
+        if widths is not None:
+            raise ValueError(
+                "widths must be None for an ensemble and for infinitely wide layers: their "
+                "networks keep their widths."
+            )
+        ridges = [each.alpha_ for each in getattr(estimator, "estimators_", ())]
+        for k, network in enumerate(networks):
+            A = X if network.view is None else network.view(X)
+            path = RidgePath.of_kernel(network.input_map.at(A)(A), Y, bias=bias)
+            yield f"network {k + 1}", path, ridges[k] if ridges else settings["alpha"]
+        return
+    sizes = [layer.V.shape[1] for layer in networks[0].layers[:-1]]
     if not sizes:
-        raise ValueError("the network has no hidden layers of finite width: there is no width.")
+        raise ValueError("the network has no hidden layers: there is no width.")
     for width in [round(w * sizes[-1]) for w in RELATIVE_WIDTHS] if widths is None else widths:
-        settings = network.get_params() | {"hidden_layer_sizes": (width,) * len(sizes)}
-        fitted = type(network)(**settings).fit(X, y)._network()
-        hidden = forward_through(fitted.layers[:-1], fitted.direct_links, fitted.input_map)
-        yield f"{width} units", hidden(X)
+        settings["hidden_layer_sizes"] = (width,) * len(sizes)
+        (network,) = type(estimator)(**settings).fit(X, y)._networks()
+        path = RidgePath.of(network.features(X), Y, bias=bias)
+        yield f"{width} units", path, float(estimator.alpha)

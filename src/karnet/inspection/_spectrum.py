@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from .._lstsq.lapack import EPS
 from .._lstsq.solve import check_rcond
-from .._network.layers import forward_through
 from ..learner import PULLED_BACK_RCOND
 from ._common import Array, Display, network_of, sampled
 
@@ -26,14 +25,10 @@ SMALLEST_PLOTTED = 1e-18
 class Spectrum:
     """The singular values of the inputs of one layer."""
 
-    # The name of the layer, or of the network in an ensemble.
-    name: str
-    # The singular values over the largest; the columns are centred and scaled to unit length.
-    values: Array
-    # The cut-off: values up to this one count as zero.
-    rcond: float
-    # The share of the layer's values outside the domain of its activation.
-    outside: float
+    name: str  # of the layer, or of the network in an ensemble
+    values: Array  # over the largest; the columns are centred and scaled to unit length
+    rcond: float  # the cut-off: values up to this one count as zero
+    outside: float  # the share of the layer's values outside the domain of its activation
 
     @property
     def rank(self) -> int:
@@ -96,10 +91,8 @@ class LayerSpectrumDisplay(Display):
         -------
         LayerSpectrumDisplay
         """
-        network = network_of(estimator)
         A, _ = sampled(estimator, X)
-        spectra = _of_members if hasattr(network, "estimators_") else _of_layers
-        return cls(list(spectra(network, A))).plot(ax=ax, **kwargs)
+        return cls(list(_spectra(network_of(estimator), A))).plot(ax=ax, **kwargs)
 
     def plot(self, ax: Axes | None = None, **kwargs: Any) -> Self:
         """Plot the singular values, with a dotted line at the cut-off.
@@ -123,36 +116,31 @@ class LayerSpectrumDisplay(Display):
             indices = np.arange(1, len(each.values) + 1)
             style = {"drawstyle": "steps-mid", "label": label} | kwargs
             self.lines_ += ax.plot(indices, np.maximum(each.values, SMALLEST_PLOTTED), **style)
-            colour = self.lines_[-1].get_color()
-            ax.axhline(each.rcond, color=colour, linestyle=":", linewidth=1.0)
-        ax.set_xscale("log")
-        ax.set_yscale("log")
-        ax.set_xlabel("index")
-        ax.set_ylabel("relative singular value")
+            ax.axhline(each.rcond, color=self.lines_[-1].get_color(), linestyle=":", linewidth=1.0)
+        ax.set(xscale="log", yscale="log", xlabel="index", ylabel="relative singular value")
         ax.legend()
         return self
 
 
-def _of_layers(network: Any, X: Array) -> Iterator[Spectrum]:
-    """Yield the spectra of the layers that were solved."""
-    fitted = network._network()
-    names = [*(f"layer {k + 1}" for k in range(len(fitted.layers) - 1)), "output layer"]
-    reports = network.layers_[-len(fitted.layers) :]
-    for k, (name, report) in enumerate(zip(names, reports, strict=True)):
-        if report.rank is None:
-            continue
-        links = fitted.direct_links and name == "output layer"
-        A = forward_through(fitted.layers[:k], links, fitted.input_map)(X)
-        rcond = check_rcond(network.rcond)
-        if rcond is None:
-            pulled_back = k > 0 and network.hidden == "pullback"
-            rcond = PULLED_BACK_RCOND if pulled_back else EPS * A.shape[1]
-        yield Spectrum(name, _singular_values(A), rcond, report.outside)
-
-
-def _of_members(network: Any, X: Array) -> Iterator[Spectrum]:
-    for k, each in enumerate(network._networks(), start=1):
-        yield Spectrum(f"network {k}", _singular_values(each.features(X)), EPS * each.width, 0.0)
+def _spectra(estimator: Any, X: Array) -> Iterator[Spectrum]:
+    """Yield the spectrum of each layer that was solved."""
+    settings = {"rcond": None, "hidden": "random"} | estimator.get_params(deep=False)
+    for n, network in enumerate(estimator._networks(), start=1):
+        # An ensemble has no reports: all that its networks have is an output layer.
+        reports = getattr(estimator, "layers_", [None])[-len(network.layers) :]
+        for k, report in enumerate(reports, start=1):
+            if report is not None and report.rank is None:
+                continue
+            last = k == len(network.layers)
+            links = network.direct_links and last
+            A = replace(network, layers=network.layers[:k], direct_links=links).features(X)
+            rcond = check_rcond(settings["rcond"])
+            if rcond is None:
+                pulled_back = k > 1 and settings["hidden"] == "pullback"
+                rcond = PULLED_BACK_RCOND if pulled_back else EPS * A.shape[1]
+            name = f"network {n}" if report is None else "output layer" if last else f"layer {k}"
+            outside = 0.0 if report is None else report.outside
+            yield Spectrum(name, _singular_values(A), rcond, outside)
 
 
 def _singular_values(A: Array) -> Array:

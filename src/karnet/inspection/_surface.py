@@ -107,7 +107,9 @@ class DecisionSurfaceDisplay(Display):
         named = hasattr(X, "columns")
         names = list(map(str, X.columns)) if named else [f"x{k}" for k in range(A.shape[1])]
         i, j = (_index(each, names if named else [], A.shape[1]) for each in features)
-        xx0, xx1 = np.meshgrid(*(_grid(A[:, k], grid_resolution) for k in (i, j)))
+        low, high = A[:, [i, j]].min(axis=0), A[:, [i, j]].max(axis=0)
+        margin = np.where(high > low, MARGIN * (high - low), 1.0)
+        xx0, xx1 = np.meshgrid(*np.linspace(low - margin, high + margin, grid_resolution).T)
         grid = np.tile(np.median(A, axis=0), (xx0.size, 1))
         grid[:, i], grid[:, j] = xx0.ravel(), xx1.ravel()
         rows = X.__class__(grid, columns=X.columns) if named else grid
@@ -144,11 +146,10 @@ class DecisionSurfaceDisplay(Display):
         self.surface_ = ax.contourf(self.xx0, self.xx1, self.response, **style | kwargs)
         if self.points is not None:
             x0, x1, y = self.points
-            colours = np.searchsorted(self.classes, y) if self.classes is not None else y
+            colours = y if self.classes is None else np.searchsorted(self.classes, y)
             scale: dict[str, Any] = {"cmap": self.surface_.cmap, "norm": self.surface_.norm}
             ax.scatter(x0, x1, c=colours, edgecolor="k", s=20, **scale)
-        ax.set_xlabel(self.labels[0])
-        ax.set_ylabel(self.labels[1])
+        ax.set(xlabel=self.labels[0], ylabel=self.labels[1])
         return self
 
 
@@ -161,9 +162,3 @@ def _index(feature: Any, names: list[str], n_features: int) -> int:
     raise ValueError(
         f"features={feature!r} is not a column of X: give names or numbers below {n_features}."
     )
-
-
-def _grid(column: Array, n: int) -> Array:
-    low, high = float(column.min()), float(column.max())
-    margin = MARGIN * (high - low) or 1.0
-    return np.linspace(low - margin, high + margin, n)

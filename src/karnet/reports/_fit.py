@@ -264,7 +264,7 @@ def _network(table: Table, fitted: TableFit) -> list[str]:
             "Singular values relative to the largest; below the dotted line they count as zero.",
         )
     ]
-    if complete and hasattr(network, "estimators_"):
+    if complete and fitted.judged_by == "leave-one-out":
         y = fitted.target.y[::step]
         figures.append(
             page.figure(
