@@ -31,24 +31,14 @@ NEGATIVE_SHARE = -1e-3
 
 @dataclass(frozen=True)
 class Basis:
-    """The directions of a triangle that are above the cut-off.
+    """The directions M of a triangle that are above the cut-off, and their right-hand sides Z."""
 
-    Attributes
-    ----------
-    full : bool
-        Whether M and Z are the whole triangle, which has full rank.
-    M, Z : ndarray
-        The directions and their right-hand sides.
-    coordinates : callable
-        The map from rows ``C = S M``, or from their projection onto the span of M, to S'.
-    inverse : callable
-        The map from V to X with ``M X = V``.
-    """
-
-    full: bool
+    full: bool  # whether M and Z are the whole triangle, which has full rank
     M: Array
     Z: Array
+    # From rows C = S M, or from their projection onto the span of M, to S'.
     coordinates: Callable[[Array], Array]
+    # From V to X with M X = V.
     inverse: Callable[[Array], Array]
 
     @classmethod
@@ -66,64 +56,45 @@ class Basis:
 
 
 def without_rows(p: Problem, part: Triangle, controls: Array) -> Triangle:
-    """Return the triangle of a problem without some rows.
+    """Return the triangle of a problem without the rows of a part.
 
-    Parameters
-    ----------
-    p : Problem
-        A problem whose `triangle` is set.
-    part : Triangle
-        The triangle of the rows to remove.
-    controls : array of shape (n, k)
-        X of the last k right-hand sides, which are ``B = A X``.
+    The last right-hand sides are ``B = A X`` for the columns X of `controls`.
     """
     # A ridge needs no cut-off; but where R has no digits, S would have none either.
-    whole, n, cut = p.triangle, p.n, EPS * max(p.n_columns, BLURRED_ULPS) if p.alpha else p.rcond
+    whole, cut = p.triangle, EPS * max(p.n_columns, BLURRED_ULPS) if p.alpha else p.rcond
     rest = whole.centre.without(part.centre)
-    step = rest.step(part.centre)
-    R = p.R_without_noise()
+    a, b = rest.step(part.centre)
+    R = p.without_noise(whole.R, whole.centre)
     scale = column_norms(R)
     constant = ~R.any(axis=0)
     # Rounding of a constant column must stay rounding compared with the other columns.
     scale[constant] = np.maximum(p.noise(whole.centre) / cut, 1.0)[constant]
-    C, D = np.vstack([part.R, step[:n]]) / scale, np.vstack([part.Z, step[n:]])
+    C, D = np.vstack([part.R, a]) / scale, np.vstack([part.Z, b])
     basis = Basis.of(cut, R / scale, whole.Z)
     T = basis.coordinates(C)
     if not basis.full:
-        _refuse_complement(cut, basis, C, T)
+        complement, size = np.linalg.norm(C - T.T @ basis.M), np.linalg.norm(C)
+        if not complement <= COMPLEMENT_TOLERANCE * cut * (np.linalg.norm(basis.M) + size):
+            raise ValueError(
+                f"a share of {complement / size:.1e} of them is orthogonal to all rows, so they "
+                "were never added."
+            )
         if not p.alpha:
             # Directions below the cut-off count with a ridge only.
             k = controls.shape[1]
             D[:, D.shape[1] - k :] = T.T @ (basis.M @ (scale[:, None] * controls))
     V, s, _ = lapack.svd(T)
-    share = _remaining_share(p, basis, V, s)
-    root = np.sqrt(share)[:, None]
+    share = (1.0 - s) * (1.0 + s)
+    condition = np.linalg.norm(basis.M) * column_norms(basis.inverse(V))
+    rounding = SHARE_ULPS * EPS * condition
+    # Without a ridge the share must be above rounding; with a ridge it may be zero.
+    if (share <= (-rounding if p.alpha else rounding)).any():
+        refuse_share(float(share.min()))
+    root = np.sqrt(np.clip(share, np.minimum(rounding, 1.0), 1.0))[:, None]
     Z = basis.Z - T @ D
     Z += V @ ((1.0 / root - 1.0) * (V.T @ Z))
     M = basis.M + V @ ((root - 1.0) * (V.T @ basis.M))
     return Triangle(rest, *lapack.triangular(M * scale, Z))
-
-
-def _refuse_complement(cut: float, basis: Basis, C: Array, T: Array) -> None:
-    complement, size = np.linalg.norm(C - T.T @ basis.M), np.linalg.norm(C)
-    if not complement <= COMPLEMENT_TOLERANCE * cut * (np.linalg.norm(basis.M) + size):
-        raise ValueError(
-            f"a share of {complement / size:.1e} of them is orthogonal to all rows, so they were "
-            "never added."
-        )
-
-
-def _remaining_share(p: Problem, basis: Basis, V: Array, s: Array) -> Array:
-    """Return the share of the products that remains along each column of V.
-
-    Without a ridge it must be above rounding; with a ridge it may be zero.
-    """
-    share = (1.0 - s) * (1.0 + s)
-    condition = np.linalg.norm(basis.M) * column_norms(basis.inverse(V))
-    rounding = SHARE_ULPS * EPS * condition
-    if (share <= (-rounding if p.alpha else rounding)).any():
-        refuse_share(float(share.min()))
-    return np.clip(share, np.minimum(rounding, 1.0), 1.0)
 
 
 def refuse_share(share: float) -> None:

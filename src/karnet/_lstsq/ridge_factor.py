@@ -71,19 +71,10 @@ def left_out_errors(
 ) -> Array:
     """Return the errors of exact leave-one-out predictions from the residuals of one fit.
 
-    Integer weights are repeats, and one copy is left out: a weight above 1 is reduced by 1, and a
-    row of weight 1 or less is left out as a whole.
-
-    Parameters
-    ----------
-    residual : array of shape (m, q)
-        The residuals of the fit, times the roots of the weights.
-    remaining : array of shape (m,)
-        One minus the leverage of each row, all copies together.
-    weight : array of shape (m,), optional
-        The weights of the rows.
-    floor : float
-        Least share of a row that is not rounding: a smaller share is raised to it.
+    Residuals are times the roots of the weights, and `remaining` is one minus the leverage of each
+    row, all copies together. Integer weights are repeats, and one copy is left out: a weight above
+    1 is reduced by 1, and a row of weight 1 or less is left out as a whole. A share of a row below
+    `floor` is rounding, and is raised to it.
     """
     xp = arrays.namespace(remaining)
     if weight is not None:

@@ -7,7 +7,7 @@ with the matrix. They form chains from the fastest to the most careful solver.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -16,6 +16,7 @@ from scipy.linalg import blas
 
 from .._arrays import linalg as algebra
 from .._arrays import namespace as arrays
+from .._rows.memory import Block
 from .._util.types import Array
 from . import lapack
 from .lapack import EPS, ESTIMATE_FACTOR, LIMITS, Cholesky, back_substitute, column_norms
@@ -55,58 +56,44 @@ def _primal_cholesky(p: Problem) -> Solution | None:
     if p.looks_singular:
         return None
     gram = p.reduce(partial(Gram.of, bias=p.bias))
-    solution = _from_refined_gram(p, gram)
-    if solution is None and gram.single:
-        careful = p.reduce(partial(Gram.of, bias=p.bias, careful=True))
-        solution = _from_refined_gram(p, careful)
-    return solution
+    solution = from_gram(p, gram, refine=True)
+    if solution is not None or not gram.single:
+        return solution
+    return from_gram(p, p.reduce(partial(Gram.of, bias=p.bias, careful=True)), refine=True)
 
 
-@dataclass
-class _NormalEquations:
-    """The equations ``(A'A + alpha) W = A'B``, factorised with columns of unit length."""
+def from_gram(p: Problem, gram: Gram, refine: bool = False) -> Solution | None:
+    """Return the solution of the normal equations ``(A'A + alpha) W = A'B``.
 
-    factor: Cholesky
-    scale: Array
-
-    @classmethod
-    def of(cls, p: Problem, gram: Gram) -> _NormalEquations | None:
-        scale, AA = unit_diagonal(algebra.add_to_diagonal(gram.AA, p.alpha))
-        varies = bool(arrays.namespace(scale).all(scale > p.noise(gram.centre)))
-        if not varies or not lapack.safe_to_square(scale, gram.AB):
-            return None
-        factor = Cholesky.trusted(AA.T, p.rcond)
-        return None if factor is None else cls(factor, scale)
-
-    def solve(self, AB: Array) -> Array:
-        return self.factor.solve(AB / self.scale[:, None]) / self.scale[:, None]
-
-    @property
-    def exact(self) -> bool:
-        """Whether the solution needs no refinement."""
-        return self.factor.reciprocal_condition >= LIMITS.exact / np.sqrt(len(self.scale))
-
-
-def _from_refined_gram(p: Problem, gram: Gram) -> Solution | None:
-    equations = _NormalEquations.of(p, gram)
-    if equations is None:
+    Columns are scaled to unit length. With `refine`, digits that are lost are restored against the
+    data.
+    """
+    scale, AA = unit_diagonal(algebra.add_to_diagonal(gram.AA, p.alpha))
+    varies = bool(arrays.namespace(scale).all(scale > p.noise(gram.centre)))
+    if not varies or not lapack.safe_to_square(scale, gram.AB):
         return None
-    scale, observed = equations.scale, None
-    near = gram.centre.near(scale)
+    factor = Cholesky.trusted(AA.T, p.rcond)
+    if factor is None:
+        return None
+    near, observed = gram.centre.near(scale), None
+
+    def solve(AB: Array) -> Array:
+        return factor.solve(AB / scale[:, None]) / scale[:, None]
 
     def correction(W: Array) -> Array:
         nonlocal observed
         of_block = partial(_residual_products, gram.centre, near, p.observe, W)
         sums = p.reduce(of_block, small_chunks=True)
-        D = equations.solve(sums.first.value - p.alpha * W)
+        D = solve(sums.first.value - p.alpha * W)
         if p.observe:
             tally, squares = np.split(arrays.to_numpy(sums.second.value), [-1])
             same = p.n * _size(D, scale) ** 2 <= NOTICEABLE_CHANGE * squares[0]
             observed = tally if same else None
         return D
 
-    W = equations.solve(gram.AB)
-    if gram.single or not equations.exact:
+    W = solve(gram.AB)
+    exact = factor.reciprocal_condition >= LIMITS.exact / np.sqrt(len(scale))
+    if refine and (gram.single or not exact):
         refined = _refined(W, correction, scale, MAX_STEPS_SINGLE if gram.single else MAX_STEPS)
         if refined is None:
             return None
@@ -117,19 +104,14 @@ def _from_refined_gram(p: Problem, gram: Gram) -> Solution | None:
 
 
 def _residual_products(
-    centre: Centre,
-    near: bool,
-    observe: Observe | None,
-    W: Array,
-    A: Array,
-    B: Array,
-    weight: Array | None,
+    centre: Centre, near: bool, observe: Observe | None, W: Array, *block: *Block
 ) -> Pair:
     """Return ``A'(B - A W)`` about the means for a block of rows and, if asked for, observations.
 
     Near means are subtracted from the products, others from the rows. This function is sent to the
     process that holds the rows, and so refers to no `Problem`.
     """
+    A, B, weight = block
     if not near:
         A, B = centre.subtract(A, B, None)
     fit = A @ arrays.like(A, W)
@@ -146,14 +128,6 @@ def _residual_products(
     tally = observe(fit + means[1], B + means[1], weight).value
     squares = arrays.stacked([xp.sum(error * weighted)])
     return Pair(Sum(AE), Sum(arrays.joined([tally, squares])))
-
-
-def from_gram(p: Problem, gram: Gram) -> Solution | None:
-    """Return the solution from Gram products alone, with no data to refine it against."""
-    equations = _NormalEquations.of(p, gram)
-    if equations is None:
-        return None
-    return Solution(_coef(p, equations.solve(gram.AB), gram.centre), p.n_columns, "cholesky")
 
 
 def _primal_qr(p: Problem) -> Solution | None:
@@ -195,7 +169,7 @@ def _from_pivoted_rows(p: Problem) -> Array:
 
 def _triangular_system(p: Problem) -> tuple[Array, Array]:
     """Return R and Z so that ``R W = Z`` has the solution of the centred problem."""
-    R, Z = p.R_without_noise(), p.triangle.Z
+    R, Z = p.without_noise(p.triangle.R, p.triangle.centre), p.triangle.Z
     if p.alpha:
         A = np.vstack([R, np.sqrt(p.alpha) * np.eye(p.n)])
         B = np.vstack([Z, np.zeros((p.n, Z.shape[1]))])
