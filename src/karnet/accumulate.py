@@ -6,7 +6,6 @@ been given at once.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, Self
@@ -15,8 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ._arrays import namespace as arrays
-from ._lstsq import control_columns as controls
-from ._lstsq.downdate import SHARE_ULPS, refuse_share, without_rows
+from ._lstsq import updates
 from ._lstsq.lapack import EPS, ESTIMATE_FACTOR, default_rcond
 from ._lstsq.problem import GRAM_CONDITION, Problem, Reduce, Solution
 from ._lstsq.solve import check_rcond, refuse_overflow
@@ -112,7 +110,7 @@ class Accumulator:
         statistic = found.triangle(bias) if isinstance(found, Stack) else found
         empty = cls(statistic.centre.n, len(statistic.centre.B), bias=bias, **settings)
         if isinstance(statistic, Triangle):
-            return empty._keeping(controls.with_controls(statistic))
+            return empty._keeping(updates.with_controls(statistic))
         condition = empty._problem().condition(statistic)
         if condition > GRAM_CONDITION:
             raise ValueError(
@@ -120,7 +118,7 @@ class Accumulator:
                 f"above {GRAM_CONDITION:.0e} rows cannot be added or removed exactly: fit by "
                 "partial_fit, which keeps a triangle there."
             )
-        return empty._keeping(controls.with_controls(statistic))
+        return empty._keeping(updates.with_controls(statistic))
 
     def add(self, A: ArrayLike, B: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Return the accumulator of more rows.
@@ -216,11 +214,11 @@ class Accumulator:
         dependent = statistic is None and m <= self.n and not self.alpha
         by_products = self.form == "gram" or (self.form == "auto" and not dependent)
         if by_products and self.n and not isinstance(statistic, Triangle):
-            gram = controls.with_controls(self._read(p, Gram))
+            gram = updates.with_controls(self._read(p, Gram))
             gram = gram if statistic is None else statistic.merge(gram)
             if self._as_gram(gram):
                 return self._keeping(gram)
-        return self.merge(replace(self, statistic=controls.with_controls(p.triangle)))
+        return self.merge(replace(self, statistic=updates.with_controls(p.triangle)))
 
     @np.errstate(all="ignore")
     def drop(self, reduce: Reduce, m: int) -> Self:
@@ -244,7 +242,7 @@ class Accumulator:
     def spread(self, columns: Indices, q: int) -> Self:
         """Return the accumulator of q right-hand sides: these in some columns, zeros in others."""
         statistic = self.statistic
-        return replace(self, q=q, statistic=statistic and controls.spread(statistic, columns, q))
+        return replace(self, q=q, statistic=statistic and updates.spread(statistic, columns, q))
 
     def _rest(self, p: Problem, whole: SufficientStatistic) -> SufficientStatistic:
         """Return the statistic without the rows of a problem."""
@@ -253,14 +251,14 @@ class Accumulator:
             raise ValueError(
                 f"their weight is {part.centre.weight:.6g}, and that of all rows {weight:.6g}."
             )
-        part = controls.with_controls(part)
+        part = updates.with_controls(part)
         if isinstance(whole, Triangle):
             p.triangle = whole
-            return without_rows(p, part, controls.control_solutions(self.n))
+            return updates.without_rows(p, part, updates.control_solutions(self.n))
         rest = whole.without(part)
-        empty = np.diag(rest.AA) <= SHARE_ULPS * EPS * np.diag(whole.AA)
+        empty = np.diag(rest.AA) <= updates.SHARE_ULPS * EPS * np.diag(whole.AA)
         if p.condition(rest) == np.inf or (empty.any() and not self.alpha):
-            refuse_share(p.least_share(whole, rest))
+            updates.refuse_share(p.least_share(whole, rest))
         return rest
 
     def _read(self, p: Problem, form: type[SufficientStatistic]) -> Any:
@@ -280,11 +278,11 @@ class Accumulator:
                 f"for {self.alpha:.3g}: fit the rows afresh."
             )
         if isinstance(statistic, Triangle):
-            p.triangle = controls.with_errors(statistic)
+            p.triangle = updates.with_errors(statistic)
             solution: Solution | None = solve_in_turn(PRIMAL, p, "qr")
         else:
             self._refuse_condition(p.condition(statistic))
-            solution = from_gram(p, controls.with_errors(statistic))
+            solution = from_gram(p, updates.with_errors(statistic))
         if solution is None:
             raise ValueError(
                 f"from Gram products, the matrix cannot be solved at rcond={p.rcond:.1e}: keep a "
@@ -297,10 +295,10 @@ class Accumulator:
         """Raise an error if rounding changes the coefficients of columns of these lengths."""
         errors = self._solution.observed
         assert errors is not None
-        X = controls.control_solutions(self.n)
-        size = controls.sizes(scale[:, None] * X).max() or 1.0
-        errors = controls.sizes(scale[:, None] * errors) / size
-        lost, inherent = (part.max() for part in np.split(errors, [controls.N_CONTROLS]))
+        X = updates.control_solutions(self.n)
+        size = updates.sizes(scale[:, None] * X).max() or 1.0
+        errors = updates.sizes(scale[:, None] * errors) / size
+        lost, inherent = (part.max() for part in np.split(errors, [updates.N_CONTROLS]))
         if not lost <= max(MAX_ERROR, INHERENT_FACTOR * inherent):
             raise ValueError(
                 f"rounding would change the coefficients by {lost:.1e}, more than {MAX_ERROR:.0e}: "
@@ -341,9 +339,10 @@ class Accumulator:
                 f"{MAX_ERROR:.0e}: keep a triangle, or use a larger ridge."
             )
 
-    def _problem(self, reduce: Reduce | None = None, m: int = 0) -> Problem:
+    def _problem(self, reduce: Any = None, m: int = 0) -> Problem:
+        """Return the problem of some rows, or of the statistic, which is solved without rows."""
         rcond = default_rcond(self.n + self.bias) if self.rcond is None else self.rcond
-        return Problem(reduce or _no_rows, m, self.n, self.bias, self.alpha, rcond)
+        return Problem(reduce, m, self.n, self.bias, self.alpha, rcond)
 
     def _rows(self, A: ArrayLike, B: ArrayLike, sample_weight: ArrayLike | None) -> Rows:
         M, right = real("A", A, (2,)), real("B", B, (1, 2))
@@ -363,7 +362,3 @@ class Accumulator:
             )
         kept = weight > 0.0
         return Rows(M[kept], right[kept], weight[kept])
-
-
-def _no_rows(statistic: Callable[..., Any], /, small_chunks: bool = False) -> Any:
-    raise AssertionError("a statistic is solved without its rows.")

@@ -326,8 +326,7 @@ class RidgePath:
         if self._full:
             k = P.shape[1]
             return np.zeros(k), np.eye(k), np.zeros((k, self.Y.shape[1]))
-        N = self._complement_columns(rows, P, R)
-        Q, sigma, Tt = np.linalg.svd(N, full_matrices=False)
+        Q, sigma, Tt = np.linalg.svd(self._complement_columns(rows, P, R), full_matrices=False)
         sigma[sigma <= ROUNDING_LENGTH] = 0.0
         return sigma, Tt.T, Q.T @ self._complement[1]
 

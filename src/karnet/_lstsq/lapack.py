@@ -151,10 +151,8 @@ def svd(A: Array) -> tuple[Array, Array, Array]:
 
 def singular_values(A: Array) -> Array:
     """Return the singular values of A; 1 if A is not finite."""
-    if not np.isfinite(A).all():
-        return np.ones(1)
-    if not A.size:
-        return np.zeros(0)
+    if not A.size or not np.isfinite(A).all():
+        return svd(A)[1]
     return np.asarray(scipy_svd(A, compute_uv=False, check_finite=False))
 
 

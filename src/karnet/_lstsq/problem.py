@@ -51,7 +51,6 @@ class Reduce(Protocol):
         self, statistic: Callable[[Array, Array, Array | None], S], /, small_chunks: bool = False
     ) -> S:
         """Return the merged statistic of all blocks, or of small chunks of them."""
-        ...
 
 
 # From a step to a reduction over every step-th row.
@@ -164,8 +163,8 @@ class Problem:
         Q = _row_space(A / sampled, SAMPLE_LOSS * self.rcond)
         if Q is None:
             return None
-        moments = self.reduce(partial(Moments.of, bias=self.bias), small_chunks=True)
-        moments = arrays.on_host(moments)
+        of_block = partial(Moments.of, bias=self.bias)
+        moments = arrays.on_host(self.reduce(of_block, small_chunks=True))
         scale = np.sqrt(moments.squares)
         if not lapack.safe_to_square(scale):
             return None
@@ -196,11 +195,8 @@ class Problem:
         scale = np.where(np.isinf(scale), 0.0, scale)
         # One more row stands for the orthogonal complement, which is below the cut-off, not zero.
         size = np.sqrt(np.mean(complement**2) / max(self.n - k, 1)) / np.linalg.norm(probes[:, 0])
-        return Triangle(
-            centre,
-            np.vstack([R @ Q.T, size * probes[:, :1].T]) * scale,
-            np.vstack([triangle.Z[:k], np.zeros((1, triangle.Z.shape[1]))]),
-        )
+        R = np.vstack([R @ Q.T, size * probes[:, :1].T]) * scale
+        return Triangle(centre, R, np.vstack([triangle.Z[:k], np.zeros_like(triangle.Z[:1])]))
 
     def centred_rows(self) -> tuple[Array, Array, Centre]:
         """Return the rows of A and B, centred and times the roots of their weights, and the centre.

@@ -48,22 +48,15 @@ def lifted(t: Array, Q: Array) -> Array:
 
 def factorised(A: Array) -> tuple[Array, Array, Array, str]:
     """Return U, the squares of the significant singular values, V, and the factorisation used."""
-    factors = _from_gram(A) if choose_solver(*A.shape) == "cholesky" else None
-    if factors is not None:
-        return *factors, "eigh"
+    if choose_solver(*A.shape) == "cholesky":
+        tall = len(A) >= A.shape[1]
+        eigenvalues, Q = np.linalg.eigh(A.T @ A if tall else A @ A.T)
+        if eigenvalues[0] > GRAM_RCOND * eigenvalues[-1]:
+            other = (A @ Q if tall else A.T @ Q) / np.sqrt(eigenvalues)
+            return (other, eigenvalues, Q, "eigh") if tall else (Q, eigenvalues, other, "eigh")
     U, s, Vt = np.linalg.svd(A, full_matrices=False)
     kept = significant(s, default_rcond(max(A.shape))) & (s**2 > 0.0)
     return U[:, kept], s[kept] ** 2, Vt[kept].T, "svd"
-
-
-def _from_gram(A: Array) -> tuple[Array, Array, Array] | None:
-    """Return U, the eigenvalues and V, or None if the condition number is too large."""
-    tall = len(A) >= A.shape[1]
-    eigenvalues, Q = np.linalg.eigh(A.T @ A if tall else A @ A.T)
-    if not eigenvalues[0] > GRAM_RCOND * eigenvalues[-1]:
-        return None
-    other = (A @ Q if tall else A.T @ Q) / np.sqrt(eigenvalues)
-    return (other, eigenvalues, Q) if tall else (Q, eigenvalues, other)
 
 
 def left_out_errors(

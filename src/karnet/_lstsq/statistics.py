@@ -39,12 +39,12 @@ class Sum:
 class Pair:
     """Two sums over the same rows."""
 
-    first: Sum
-    second: Sum
+    first: Array
+    second: Array
 
     def merge(self, other: Pair, /) -> Pair:
         """Return the sums over the rows of both."""
-        return Pair(self.first.merge(other.first), self.second.merge(other.second))
+        return Pair(self.first + other.first, self.second + other.second)
 
 
 @dataclass(frozen=True)
@@ -297,9 +297,7 @@ class Gram:
         """Return the statistic that gives this one when it is merged with the other."""
         rest = self.centre.without(other.centre)
         a, b = rest.step(other.centre)
-        AA, AB = self.AA - other.AA, self.AB - other.AB
-        AA -= np.outer(a, a)
-        AB -= np.outer(a, b)
+        AA, AB = self.AA - other.AA - np.outer(a, a), self.AB - other.AB - np.outer(a, b)
         return Gram(rest, AA, AB)
 
     @property
