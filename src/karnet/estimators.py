@@ -498,6 +498,7 @@ class KARRegressor(Scored, RegressorMixin, KARNetwork):
         The first call draws the hidden layers or, with "pullback" and "metric", fits them, unless
         `fit` has done so. Afterwards they stay fixed, and the output layer is the exact solution
         for all rows so far. To fit the hidden layers to all rows, use `fit` or `fit_blocks`.
+        For the cost of a call, see `KARClassifier.partial_fit`.
 
         Parameters
         ----------
@@ -507,10 +508,6 @@ class KARRegressor(Scored, RegressorMixin, KARNetwork):
         Returns
         -------
         self
-
-        Notes
-        -----
-        For the cost of a call, see `KARClassifier.partial_fit`.
         """
         return self._partial_fit(X, y, sample_weight)
 

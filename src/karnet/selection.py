@@ -153,7 +153,8 @@ class KARClassifierCV(Scored, ClassifierMixin, KARNetworkCV):
             splits = self._splits(X, y, kept, validation.check_labels)
             Y, weight = indicator(codes, len(self.classes_)), self._clipped(weight)
             left_out, honest = self._fit_average(X, Y, weight, kept, splits, codes)
-            self._calibrate(left_out[kept][honest], codes[honest], _some(weight, honest))
+            weight = None if weight is None else weight[honest]
+            self._calibrate(left_out[kept][honest], codes[honest], weight)
             self.loo_decision_function_ = _of_two(left_out)
         return self
 
@@ -220,10 +221,6 @@ class KARClassifierCV(Scored, ClassifierMixin, KARNetworkCV):
 
 def _of_two(decision: Array) -> Array:
     return decision[:, 1] - decision[:, 0] if decision.shape[1] == 2 else decision
-
-
-def _some(weight: Array | None, rows: NDArray[np.bool_]) -> Array | None:
-    return None if weight is None else weight[rows]
 
 
 class KARRegressorCV(Scored, RegressorMixin, KARNetworkCV):
@@ -334,8 +331,9 @@ class KARRegressorCV(Scored, RegressorMixin, KARNetworkCV):
             predictions = left_out[kept]
             self._errors, self._weight, self.best_score_ = Y - predictions, weight, np.nan
             if honest.sum() > 1:  # R^2 of a single row is not defined
-                rated, weights = (Y[honest], predictions[honest]), _some(weight, honest)
-                self.best_score_ = float(r2_score(*rated, sample_weight=weights))
+                rated = Y[honest], predictions[honest]
+                weight = None if weight is None else weight[honest]
+                self.best_score_ = float(r2_score(*rated, sample_weight=weight))
             self.loo_decision_function_ = self._in_units(left_out)
         return self
 

@@ -50,8 +50,7 @@ class KAREstimator(BaseEstimator):
         layers = self._layer_table()
         return str(estimator_html_repr(self)) + ("" if layers is None else _html(layers))
 
-    def _repr_html_inner(self) -> str:
-        return self._html_repr()
+    _repr_html_inner = _html_repr
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
         output = {"text/plain": repr(self)}
