@@ -6,29 +6,20 @@ been given at once.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ._arrays import namespace as arrays
-from ._lstsq.control_columns import (
-    N_CONTROLS,
-    control_solutions,
-    sizes,
-    spread,
-    with_controls,
-    with_errors,
-)
-from ._lstsq.downdate import SHARE_ULPS, refuse_share, without_rows
+from ._lstsq import updates
 from ._lstsq.lapack import EPS, ESTIMATE_FACTOR, default_rcond
 from ._lstsq.problem import GRAM_CONDITION, Problem, Reduce, Solution
 from ._lstsq.solve import check_rcond, refuse_overflow
 from ._lstsq.solvers import PRIMAL, from_gram, solve_in_turn
-from ._lstsq.statistics import Centre, Gram, Stack, SufficientStatistic, Triangle
+from ._lstsq.statistics import Gram, Stack, SufficientStatistic, Triangle
 from ._rows.memory import Rows
 from ._util.checks import check_flag, check_non_negative, check_one_of, real
 from ._util.messages import shown
@@ -111,18 +102,15 @@ class Accumulator:
         check_one_of("form", self.form, FORMS)
 
     @classmethod
-    def of(
-        cls, statistic: SufficientStatistic | Stack, *, bias: bool, **settings: Any
-    ) -> Accumulator:
+    def of(cls, found: SufficientStatistic | Stack, *, bias: bool, **settings: Any) -> Self:
         """Return the accumulator of rows from the statistic in the solution of their problem.
 
         Settings are `alpha`, `rcond` and `form`.
         """
-        if isinstance(statistic, Stack):
-            statistic = statistic.triangle(bias)
+        statistic = found.triangle(bias) if isinstance(found, Stack) else found
         empty = cls(statistic.centre.n, len(statistic.centre.B), bias=bias, **settings)
         if isinstance(statistic, Triangle):
-            return empty._keeping(with_controls(statistic))
+            return empty._keeping(updates.with_controls(statistic))
         condition = empty._problem().condition(statistic)
         if condition > GRAM_CONDITION:
             raise ValueError(
@@ -130,11 +118,9 @@ class Accumulator:
                 f"above {GRAM_CONDITION:.0e} rows cannot be added or removed exactly: fit by "
                 "partial_fit, which keeps a triangle there."
             )
-        return empty._keeping(with_controls(statistic))
+        return empty._keeping(updates.with_controls(statistic))
 
-    def add(
-        self, A: ArrayLike, B: ArrayLike, sample_weight: ArrayLike | None = None
-    ) -> Accumulator:
+    def add(self, A: ArrayLike, B: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Return the accumulator of more rows.
 
         Parameters
@@ -153,9 +139,7 @@ class Accumulator:
         rows = self._rows(A, B, sample_weight)
         return self.take(rows.reduce, len(rows)) if len(rows) else self
 
-    def remove(
-        self, A: ArrayLike, B: ArrayLike, sample_weight: ArrayLike | None = None
-    ) -> Accumulator:
+    def remove(self, A: ArrayLike, B: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Return the accumulator without some rows.
 
         The rows must have been added before, which the statistics cannot verify in general. An
@@ -175,7 +159,7 @@ class Accumulator:
         return self.drop(rows.reduce, len(rows)) if len(rows) else self
 
     @np.errstate(all="ignore")
-    def merge(self, other: Accumulator, /) -> Accumulator:
+    def merge(self, other: Accumulator, /) -> Self:
         """Return the accumulator of the rows of both, with the ridge and form of this one.
 
         Gram products and a triangle merge into a triangle.
@@ -188,18 +172,17 @@ class Accumulator:
                 f"accumulators of different problems cannot be merged: n, q and bias are {ours} "
                 f"and {theirs}."
             )
-        other = replace(self, statistic=other.statistic, least_alpha=other.least_alpha)
+        rows = replace(self, statistic=other.statistic, least_alpha=other.least_alpha)
         first, second = self.statistic, other.statistic
         if first is None or second is None:
-            return other._keeping(second) if first is None else self
+            return rows._keeping(second) if first is None else self
         if isinstance(first, Gram) and isinstance(second, Gram):
             gram = first.merge(second)
             if self._as_gram(gram):
                 return self._keeping(gram)
-        triangle, least = self._triangle()
-        other_triangle, other_least = other._triangle()
-        least = max(least, other_least)
-        return replace(self, least_alpha=least)._keeping(triangle.merge(other_triangle))
+        (triangle, least), (added, least_of_added) = self._triangle(), rows._triangle()
+        both = replace(self, least_alpha=max(least, least_of_added))
+        return both._keeping(triangle.merge(added))
 
     @np.errstate(all="ignore")
     def solve(self, alpha: float | None = None) -> Solution:
@@ -221,7 +204,7 @@ class Accumulator:
         return replace(self._solution, coef=self._solution.coef.copy(), observed=None)
 
     @np.errstate(all="ignore")
-    def take(self, reduce: Reduce, m: int) -> Accumulator:
+    def take(self, reduce: Reduce, m: int) -> Self:
         """Return the accumulator of m more rows, read through a reduction over blocks of them.
 
         The reduction is called once or more.
@@ -231,17 +214,23 @@ class Accumulator:
         dependent = statistic is None and m <= self.n and not self.alpha
         by_products = self.form == "gram" or (self.form == "auto" and not dependent)
         if by_products and self.n and not isinstance(statistic, Triangle):
-            gram = with_controls(arrays.on_host(p.reduce(self._products())))
+            gram = updates.with_controls(self._read(p, Gram))
             gram = gram if statistic is None else statistic.merge(gram)
             if self._as_gram(gram):
                 return self._keeping(gram)
-        return self.merge(replace(self, statistic=with_controls(p.triangle)))
+        return self.merge(replace(self, statistic=updates.with_controls(p.triangle)))
 
     @np.errstate(all="ignore")
-    def drop(self, reduce: Reduce, m: int) -> Accumulator:
+    def drop(self, reduce: Reduce, m: int) -> Self:
         """Return the accumulator without m rows, read through a reduction over blocks of them."""
         try:
-            whole = self._for_removal()
+            whole = self.statistic
+            if whole is None:
+                raise ValueError("there are none.")
+            if self.alpha and self.form == "auto" and isinstance(whole, Triangle):
+                # The ridge can make Gram products accurate enough.
+                gram = whole.gram()
+                whole = gram if self._as_gram(gram) else whole
             rest = replace(self, statistic=self._rest(self._problem(reduce, m), whole))
             # In the scale of all rows: a column that would become empty is not a small column.
             rest._refuse_rounding(whole.lengths)
@@ -250,41 +239,31 @@ class Accumulator:
             raise ValueError(f"these rows cannot be removed: {error}") from error
         return rest
 
-    def spread(self, columns: Indices, q: int) -> Accumulator:
+    def spread(self, columns: Indices, q: int) -> Self:
         """Return the accumulator of q right-hand sides: these in some columns, zeros in others."""
         statistic = self.statistic
-        return replace(self, q=q, statistic=statistic and spread(statistic, columns, q))
-
-    def _for_removal(self) -> SufficientStatistic:
-        """Return the statistic; as Gram products if the ridge makes them accurate enough."""
-        statistic = self.statistic
-        if statistic is None:
-            raise ValueError("there are none.")
-        if self.alpha and self.form == "auto" and isinstance(statistic, Triangle):
-            gram = statistic.gram()
-            return gram if self._as_gram(gram) else statistic
-        return statistic
+        return replace(self, q=q, statistic=statistic and updates.spread(statistic, columns, q))
 
     def _rest(self, p: Problem, whole: SufficientStatistic) -> SufficientStatistic:
         """Return the statistic without the rows of a problem."""
+        part, weight = self._read(p, type(whole)), whole.centre.weight
+        if self.bias and not weight - part.centre.weight > LEAST_WEIGHT * weight:
+            raise ValueError(
+                f"their weight is {part.centre.weight:.6g}, and that of all rows {weight:.6g}."
+            )
+        part = updates.with_controls(part)
         if isinstance(whole, Triangle):
-            triangle = arrays.on_host(p.reduce(partial(Triangle.of, bias=self.bias)))
-            self._refuse_weight(triangle.centre, whole.centre)
             p.triangle = whole
-            return without_rows(p, with_controls(triangle), control_solutions(self.n))
-        gram = arrays.on_host(p.reduce(self._products()))
-        self._refuse_weight(gram.centre, whole.centre)
-        rest = whole.without(with_controls(gram))
-        empty = np.diag(rest.AA) <= SHARE_ULPS * EPS * np.diag(whole.AA)
+            return updates.without_rows(p, part, updates.control_solutions(self.n))
+        rest = whole.without(part)
+        empty = np.diag(rest.AA) <= updates.SHARE_ULPS * EPS * np.diag(whole.AA)
         if p.condition(rest) == np.inf or (empty.any() and not self.alpha):
-            refuse_share(p.least_share(whole, rest))
+            updates.refuse_share(p.least_share(whole, rest))
         return rest
 
-    def _refuse_weight(self, part: Centre, whole: Centre) -> None:
-        if self.bias and not whole.weight - part.weight > LEAST_WEIGHT * whole.weight:
-            raise ValueError(
-                f"their weight is {part.weight:.6g}, and that of all rows {whole.weight:.6g}."
-            )
+    def _read(self, p: Problem, form: type[SufficientStatistic]) -> Any:
+        of_block = partial(Gram.of, careful=True) if form is Gram else Triangle.of
+        return arrays.on_host(p.reduce(partial(of_block, bias=self.bias)))
 
     @cached_property
     def _solution(self) -> Solution:
@@ -299,35 +278,32 @@ class Accumulator:
                 f"for {self.alpha:.3g}: fit the rows afresh."
             )
         if isinstance(statistic, Triangle):
-            p.triangle = with_errors(statistic)
+            p.triangle = updates.with_errors(statistic)
             solution: Solution | None = solve_in_turn(PRIMAL, p, "qr")
         else:
             self._refuse_condition(p.condition(statistic))
-            solution = from_gram(p, with_errors(statistic))
+            solution = from_gram(p, updates.with_errors(statistic))
         if solution is None:
             raise ValueError(
                 f"from Gram products, the matrix cannot be solved at rcond={p.rcond:.1e}: keep a "
                 "triangle."
             )
-        coef = solution.coef
-        refuse_overflow(coef)
+        refuse_overflow(coef := solution.coef)
         return Solution(coef[:, :q], solution.rank, solution.solver, coef[int(self.bias) :, q:])
 
     def _refuse_rounding(self, scale: Array) -> None:
         """Raise an error if rounding changes the coefficients of columns of these lengths."""
         errors = self._solution.observed
         assert errors is not None
-        size = sizes(scale[:, None] * control_solutions(self.n)).max() or 1.0
-        errors = sizes(scale[:, None] * errors) / size
-        lost, inherent = errors[:N_CONTROLS].max(), errors[N_CONTROLS:].max()
+        X = updates.control_solutions(self.n)
+        size = updates.sizes(scale[:, None] * X).max() or 1.0
+        errors = updates.sizes(scale[:, None] * errors) / size
+        lost, inherent = (part.max() for part in np.split(errors, [updates.N_CONTROLS]))
         if not lost <= max(MAX_ERROR, INHERENT_FACTOR * inherent):
             raise ValueError(
                 f"rounding would change the coefficients by {lost:.1e}, more than {MAX_ERROR:.0e}: "
                 "fit the rows afresh, or use a larger ridge."
             )
-
-    def _products(self) -> Callable[..., Gram]:
-        return partial(Gram.of, bias=self.bias, careful=True)
 
     def _as_gram(self, gram: Gram) -> bool:
         """Return whether Gram products are accurate enough to be kept."""
@@ -337,7 +313,7 @@ class Accumulator:
         condition = p.condition(gram)
         return condition <= GRAM_CONDITION and ESTIMATE_FACTOR * p.rcond * condition <= 1.0
 
-    def _keeping(self, statistic: SufficientStatistic | None) -> Accumulator:
+    def _keeping(self, statistic: SufficientStatistic | None) -> Self:
         kept = replace(self, statistic=statistic)
         if isinstance(statistic, Gram) and self.form == "triangle":
             triangle, least = kept._triangle()
@@ -363,9 +339,10 @@ class Accumulator:
                 f"{MAX_ERROR:.0e}: keep a triangle, or use a larger ridge."
             )
 
-    def _problem(self, reduce: Reduce | None = None, m: int = 0) -> Problem:
+    def _problem(self, reduce: Any = None, m: int = 0) -> Problem:
+        """Return the problem of some rows, or of the statistic, which is solved without rows."""
         rcond = default_rcond(self.n + self.bias) if self.rcond is None else self.rcond
-        return Problem(reduce or _no_rows, m, self.n, self.bias, self.alpha, rcond)
+        return Problem(reduce, m, self.n, self.bias, self.alpha, rcond)
 
     def _rows(self, A: ArrayLike, B: ArrayLike, sample_weight: ArrayLike | None) -> Rows:
         M, right = real("A", A, (2,)), real("B", B, (1, 2))
@@ -385,7 +362,3 @@ class Accumulator:
             )
         kept = weight > 0.0
         return Rows(M[kept], right[kept], weight[kept])
-
-
-def _no_rows(statistic: Callable[..., Any], /, small_chunks: bool = False) -> Any:
-    raise AssertionError("a statistic is solved without its rows.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from math import isfinite, pi, sqrt
 
 import numpy as np
@@ -69,23 +69,20 @@ class Activation:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str):
             raise ValueError(f"the name of an activation must be text, but is {shown(self.name)}.")
-        for part in ("forward", "inverse", "derivative"):
-            value = getattr(self, part)
-            if not callable(value) and (part == "forward" or value is not None):
+        finite = _is_number(self.margin) and isfinite(self.margin)
+        for part, valid, requirement in (
+            ("forward", callable(self.forward), "a function"),
+            ("inverse", self.inverse is None or callable(self.inverse), "a function"),
+            ("derivative", self.derivative is None or callable(self.derivative), "a function"),
+            ("domain", _is_interval(self.domain), "two numbers, the lower one first"),
+            ("codomain", _is_interval(self.codomain), "two numbers, the lower one first"),
+            ("margin", finite and self.margin >= 0.0, "a number that is not negative"),
+        ):
+            if not valid:
                 raise ValueError(
-                    f"{part}={shown(value)} of activation {self.name!r} must be a function."
+                    f"{part}={shown(getattr(self, part))} of activation {self.name!r} must be "
+                    f"{requirement}."
                 )
-        for part in ("domain", "codomain"):
-            if not _is_interval(value := getattr(self, part)):
-                raise ValueError(
-                    f"{part}={shown(value)} of activation {self.name!r} must be two numbers, the "
-                    "lower one first."
-                )
-        if not _is_number(self.margin) or not 0.0 <= self.margin < np.inf:
-            raise ValueError(
-                f"margin={shown(self.margin)} of activation {self.name!r} must be a number that is "
-                "not negative."
-            )
 
     def __call__(self, x: Array) -> Array:
         """Return f(x)."""
@@ -95,8 +92,7 @@ class Activation:
         # Activations of the table are pickled and copied by name: lambdas cannot be pickled.
         if ACTIVATIONS.get(self.name) == self:
             return resolve_activation, (self.name,)
-        state = tuple(getattr(self, field.name) for field in fields(self))
-        return Activation, state
+        return Activation, tuple(vars(self).values())
 
     def __getstate__(self) -> dict[str, str]:
         """Return the state in a model file: the name (pickle and copy use `__reduce__`)."""
@@ -209,10 +205,6 @@ def _where(condition: NDArray[np.bool_], x: Array | float, y: Array | float) -> 
     return xp.where(condition, x, y)
 
 
-def _where_inside(x: Array, derivative: Array) -> Array:
-    return _where((x > EPS) & (x < 1.0 - EPS), derivative, 0.0)
-
-
 def _softplus_inverse(y: Array) -> Array:
     xp = namespace(y)
     return y + xp.log(-xp.expm1(-y))
@@ -247,7 +239,7 @@ ACTIVATIONS: dict[str, Activation] = {
             "logit_clipped",
             lambda x: _logit(_clipped(x)),
             expit,
-            lambda x: _where_inside(x, _logit_derivative(_clipped(x))),
+            lambda x: _where((x > EPS) & (x < 1.0 - EPS), _logit_derivative(_clipped(x)), 0.0),
             domain=UNIT,
         ),
         Activation("sigmoid", expit, _logit, lambda x: expit(x) * expit(-x), codomain=UNIT),

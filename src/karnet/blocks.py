@@ -125,7 +125,7 @@ class Blocks:
         sample_weight : str, optional
             The column of sample weights.
         """
-        return cls._of_files("Parquet", {}, paths, target, columns, sample_weight)
+        return cls._of_files("Parquet", paths, target, columns, sample_weight)
 
     @classmethod
     def from_arrow(
@@ -147,7 +147,7 @@ class Blocks:
         target, columns, sample_weight
             As in `from_parquet`.
         """
-        return cls._of_files("Arrow", {}, paths, target, columns, sample_weight)
+        return cls._of_files("Arrow", paths, target, columns, sample_weight)
 
     @classmethod
     def from_csv(
@@ -181,17 +181,11 @@ class Blocks:
         """
         names = None if header is None else list(header)
         options = {"delimiter": delimiter, "header": names, "types": types}
-        return cls._of_files("Csv", options, paths, target, columns, sample_weight)
+        return cls._of_files("Csv", paths, target, columns, sample_weight, **options)
 
     @classmethod
     def _of_files(
-        cls,
-        kind: str,
-        options: dict[str, Any],
-        paths: Any,
-        target: str | Sequence[str],
-        columns: Sequence[str] | None,
-        sample_weight: str | None,
+        cls, kind: str, paths: Any, target: Any, columns: Any, sample_weight: Any, **options: Any
     ) -> Blocks:
         try:
             from ._rows import arrow_files
@@ -199,16 +193,15 @@ class Blocks:
             raise ImportError(
                 "reading Parquet, Arrow or CSV files needs pyarrow: pip install 'karnet[blocks]'."
             ) from error
-        columns = (columns,) if isinstance(columns, str) else columns
         reader = getattr(arrow_files, kind)(**options)
-        rows = arrow_files.FileRows(
-            reader,
-            arrow_files.files_in(paths, reader),
-            target if isinstance(target, str) else tuple(target),
-            None if columns is None else tuple(columns),
-            () if sample_weight is None else (sample_weight,),
-        )
-        return cls(rows, rows.names)
+        files = arrow_files.files_in(paths, reader)
+        flat = isinstance(target, str)
+        targets = (target,) if flat else tuple(target)
+        columns = (columns,) if isinstance(columns, str) else columns
+        inputs = None if columns is None else tuple(columns)
+        weights = () if sample_weight is None else (sample_weight,)
+        rows = arrow_files.FileRows(reader, files, targets, flat, inputs, weights)
+        return cls(rows, rows.names(files[0]))
 
     @cached_property
     def names(self) -> tuple[str, ...] | None:
@@ -233,9 +226,10 @@ class Blocks:
         first = None
         for number, (X, y, weight) in enumerate(self._read()):
             names = column_names(X)
-            X = X.tocsr() if hasattr(X, "tocsr") else _array(X, "X", number)
-            y = _array(y, "y", number)
-            weight = None if weight is None else _array(weight, "sample_weight", number)
+            where = f"of block {number}"
+            X = X.tocsr() if hasattr(X, "tocsr") else _array(X, f"X {where}")
+            y = _array(y, f"y {where}")
+            weight = None if weight is None else _array(weight, f"sample_weight {where}")
             kind = {
                 "columns of X": X.shape[1:],
                 "columns of y": y.shape[1:],
@@ -257,17 +251,15 @@ class Blocks:
             yield X, y, weight
 
 
-def _array(values: Any, name: str, number: int) -> Any:
-    """Return a part of a block as an array of at least one dimension."""
+def _array(values: Any, name: str, least: int = 1) -> Any:
+    """Return values as an array of at least `least` dimensions."""
     try:
         array = np.asarray(values)
     except (OverflowError, TypeError, ValueError) as error:
-        raise ValueError(f"{name} of block {number} must have rows of equal length.") from error
-    if not array.ndim:
-        raise ValueError(
-            f"{name} of block {number} must be an array with a row for each sample, but is a "
-            f"{type(values).__name__}."
-        )
+        raise ValueError(f"{name} must have rows of equal length.") from error
+    if array.ndim < least:
+        kind = type(values).__name__
+        raise ValueError(f"{name} must be an array with a row for each sample, but is a {kind}.")
     return array
 
 
@@ -275,12 +267,8 @@ def _sliceable(values: Any, name: str) -> Any:
     """Return the values as a table that can be sliced by rows."""
     if hasattr(values, "tocsr"):
         return values.tocsr()
-    if hasattr(values, "shape") and hasattr(values, "__getitem__"):
-        return values
-    try:
-        return np.asarray(values)
-    except (OverflowError, TypeError, ValueError) as error:
-        raise ValueError(f"{name} must have rows of equal length.") from error
+    sliceable = hasattr(values, "shape") and hasattr(values, "__getitem__")
+    return values if sliceable else _array(values, name, 0)
 
 
 def _slices(arrays: Callable[[], Iterable[Any]], shape: tuple[int, int]) -> Iterator[Any]:
@@ -295,9 +283,8 @@ def _mapped(path: Path) -> Any:
     except FileNotFoundError as error:
         raise FileNotFoundError(f"there is no file {path}.") from error
     except (EOFError, ValueError) as error:
-        raise ValueError(
-            f"{path} cannot be read as .npy ({str(error).splitlines()[0]})."
-        ) from error
+        reason = str(error).splitlines()[0]
+        raise ValueError(f"{path} cannot be read as .npy ({reason}).") from error
     if not isinstance(array, np.ndarray):
         raise ValueError(f"{path} holds several arrays: give each a .npy file of its own.")
     return array

@@ -16,7 +16,7 @@ import numpy as np
 from ._arrays import namespace as arrays
 from ._lstsq.solve import solve
 from ._network.blockwise_loo import loo_squared_error
-from ._network.infinite_width import KernelMap, dual_layer
+from ._network.infinite_width import KernelMap
 from ._network.input_metric import input_metric, metric_root
 from ._network.layer_problem import LayerProblem, LayerTargets, indicator
 from ._network.layers import Layer, Network, forward_through, pull_back
@@ -37,44 +37,25 @@ PROGRESS = 1e-9
 
 @dataclass(frozen=True)
 class Plan:
-    """The architecture of a network, and the way it is trained.
+    """The architecture of a network, and the way it is trained."""
 
-    Attributes
-    ----------
-    activations : tuple of Activation
-        f_1 ... f_n.
-    hidden : {"pullback", "random", "metric"}
-        Whether hidden layers are solved for pulled-back targets, stay random, or are redrawn with
-        an input metric.
-    alpha, solver, rcond
-        As in `lstsq`, for every layer that is solved. With ``rcond=None`` the cut-off is
-        `PULLED_BACK_RCOND` above a pulled-back layer, and machine precision elsewhere.
-    n_sweeps : int
-        The number of times that targets are pulled back and all layers solved.
-    fit_intercept : bool
-        Whether the output layer has a bias.
-    direct_links, input_map
-        As in `Network`.
-    centre : array of shape (q,), optional
-        Subtracted from the target phi_n(Y) of the output layer, and added to its bias.
-    n_rounds : int
-        The number of times that hidden weights are redrawn with an input metric.
-    kernel : KernelMap, optional
-        The kernel of infinitely wide hidden layers, above which the output layer is solved in the
-        dual.
-    """
-
-    activations: tuple[Activation, ...]
+    activations: tuple[Activation, ...]  # f_1 ... f_n
+    # Hidden layers are solved for pulled-back targets ("pullback"), stay random ("random"), or are
+    # redrawn with an input metric ("metric").
     hidden: str = "pullback"
+    # As in `lstsq`, for every layer that is solved. With ``rcond=None`` the cut-off is
+    # `PULLED_BACK_RCOND` above a pulled-back layer, and machine precision elsewhere.
     alpha: float = 0.0
     solver: str = "auto"
     rcond: float | None = None
-    n_sweeps: int = 1
-    fit_intercept: bool = True
-    direct_links: bool = False
-    input_map: Function | None = None
+    n_sweeps: int = 1  # the number of times that targets are pulled back and all layers solved
+    fit_intercept: bool = True  # whether the output layer has a bias
+    direct_links: bool = False  # as in `Network`
+    input_map: Function | None = None  # as in `Network`
+    # Subtracted from the target phi_n(Y) of the output layer, and added to its bias.
     centre: Array | None = None
-    n_rounds: int = 2
+    n_rounds: int = 2  # the number of times that hidden weights are redrawn with an input metric
+    # The kernel of infinitely wide layers, above which the output layer is solved in the dual.
     kernel: KernelMap | None = None
 
 
@@ -123,24 +104,10 @@ Learned = tuple[Network, list[Report]]
 def learn(rows: Table, plan: Plan, drawn: Sequence[Layer], Y: Array | None = None) -> Learned:
     """Fit a network whose output approximates the targets of the rows.
 
-    Parameters
-    ----------
-    rows : Table
-        Inputs, targets and weights. Targets are rows of outputs or, with `Y`, indices into it.
-    plan : Plan
-        The architecture, and the way hidden layers are trained: "pullback" or "random".
-    drawn : sequence of Layer
-        The initial weights, one layer per hidden layer: W_2 ... W_n for pull-back, which passes
-        targets through them, W_1 ... W_{n-1} for random hidden layers.
-    Y : array of shape (classes, q), optional
-        The distinct rows of the targets.
-
-    Returns
-    -------
-    network : Network
-        The sweep with the smallest residual of the output layer.
-    reports : list of Report
-        One per layer.
+    Targets are rows of outputs or, with `Y`, indices into its distinct rows. `drawn` holds the
+    initial weights of pull-back, W_2 ... W_n, through which targets are passed, or the random
+    hidden layers, W_1 ... W_{n-1}. Of several sweeps, the network with the smallest residual of the
+    output layer is returned, with one report per layer.
     """
     if plan.hidden == "random":
         last, reports = _learn_layer(rows, plan, drawn, (), Y)
@@ -171,19 +138,19 @@ def _learn_layer(
 
     The reports include random layers below.
     """
-    problem = _layer_problem(plan, len(below), upper, Y)
-    wide = rows.n_targets if Y is None else max(Y.shape)
+    problem = _hidden_problem(plan, Y, upper) if upper else output_problem(plan, Y)
+    n = n_inputs(rows, plan, below)
     counters: list[Array] | None = [] if plan.hidden == "random" else None
     # The same width as in prediction: products round differently with other block lengths.
-    shapes = [max(layer.V.shape) for layer in (*below, *upper)]
-    links = rows.n_features * plan.direct_links
-    last = len(upper[-1].V) + links if upper else n_inputs(rows, plan, below)
-    seen = _seen(rows, plan, below, counters, *shapes, last, wide)
-
+    width = max(n, rows.n_targets if Y is None else max(Y.shape))
+    if upper:
+        links = rows.n_features if plan.direct_links else 0
+        width = max(width, len(upper[-1].V) + links, *(max(each.V.shape) for each in upper))
+    seen = _seen(rows, plan, below, width, counters)
     solution = solve(
         problem.reduction(seen),
         len(rows),
-        n_inputs(rows, plan, below),
+        n,
         bias=problem.bias,
         alpha=plan.alpha,
         solver=plan.solver,
@@ -199,37 +166,22 @@ def _learn_layer(
             seen.reduce(partial(problem.measure, layer), small_chunks=True).value
         )
     report = Report.of(solution.rank, solution.solver, observed)
-    if _is_output(plan, below):
+    if not upper:
         report = replace(report, statistic=solution.statistic)
-    return layer, [*_drawn_reports(counters, below), report]
-
-
-def _drawn_reports(counters: list[Array] | None, below: Sequence[Layer]) -> list[Report]:
     if counters is None:
-        return []
+        return layer, [report]
     n_rows, *outside = np.sum([arrays.to_numpy(each) for each in counters], axis=0)
-    widths = [layer.V.shape[1] for layer in below]
-    shares = [float(n / (n_rows * h)) for n, h in zip(outside, widths, strict=True)]
-    return [Report(None, "random", None, share) for share in shares]
+    shares = [float(k / (n_rows * len(each.w))) for k, each in zip(outside, below, strict=True)]
+    return layer, [*(Report(None, "random", None, share) for share in shares), report]
 
 
 def learn_in_dual(table: Table, plan: Plan, Y: Array | None = None) -> Learned:
     """Solve the output layer above infinitely wide hidden layers.
 
     ``sum_i w_i ||b + K_i D - B_i||^2 + alpha trace(D'K D)`` is minimised, where K is the kernel
-    matrix of the rows; ``alpha=0`` gives the limit. The cost is cubic in the number of rows.
-
-    Parameters
-    ----------
-    table, plan, Y
-        As in `learn`; `plan.kernel` gives the kernel.
-
-    Returns
-    -------
-    network : Network
-        A single layer of weights D and bias b above a kernel map with the rows as centres.
-    reports : list of Report
-        One per layer, infinitely wide layers included.
+    matrix of the rows; ``alpha=0`` gives the limit. The cost is cubic in the number of rows. The
+    network is a single layer of weights D and bias b above a kernel map with the rows as centres.
+    There is one report per layer, infinitely wide layers included.
     """
     assert plan.kernel is not None
     rows = arrays.on_host(table.gathered())
@@ -237,7 +189,8 @@ def learn_in_dual(table: Table, plan: Plan, Y: Array | None = None) -> Learned:
     kernel = plan.kernel.at(dense(rows.X).copy())
     K = kernel(kernel.Z)
     path = RidgePath.of_kernel(K, problem.right_hand_side(rows.y), rows.weight, problem.bias)
-    layer = dual_layer(problem, path, plan.alpha)
+    b, D = path.dual_coef(plan.alpha)
+    layer = problem.layer(np.vstack([b, D]) if problem.bias else D)
     tally = problem.measure(layer, K, rows.y, rows.weight).value
     random = [Report(None, "random", None, 0.0)] * (len(plan.activations) - 1)
     solved = Report.of(len(path.eigenvalues) + problem.bias, path.factorisation, tally)
@@ -265,17 +218,8 @@ def learn_by_metric(rows: Table, plan: Plan, drawn: Sequence[Layer], Y: Array | 
     """Fit a network of random hidden layers, and refit it with the first one redrawn.
 
     Weights G of the first hidden layer become ``M^{1/2} G``, where M is the input metric of the
-    network before, and the output layer is solved again. No loss is differentiated.
-
-    Parameters
-    ----------
-    rows, plan, drawn, Y
-        As in `learn` for random hidden layers; `plan.n_rounds` is the number of refits.
-
-    Returns
-    -------
-    Round
-        The round with the smallest leave-one-out error, including the network without a metric.
+    network before, and the output layer is solved again. No loss is differentiated. The round with
+    the smallest leave-one-out error is returned, which may be the one without a metric.
     """
     rounds = metric_rounds(rows, replace(plan, hidden="random"), drawn, Y)
     return reduce(Round.better_of, rounds)
@@ -320,26 +264,22 @@ def _round(
     return Round(network, reports, metric, error)
 
 
-def _layer_problem(plan: Plan, k: int, upper: Sequence[Layer], Y: Array | None) -> LayerProblem:
-    """Return the least-squares problem of layer k, counted from 0, below the layers given."""
-    f, is_output = plan.activations[k], k == len(plan.activations) - 1
-    return LayerProblem(
-        f,
-        upper,
-        None if Y is None else LayerTargets.of(f, pull_back(Y, upper)),
-        plan.fit_intercept or not is_output,
-        plan.centre if is_output and plan.centre is not None else 0.0,
-    )
+def _hidden_problem(plan: Plan, Y: Array | None, upper: Sequence[Layer]) -> LayerProblem:
+    """Return the least-squares problem of the hidden layer below the layers given."""
+    f = plan.activations[-1 - len(upper)]
+    return LayerProblem(f, upper, None if Y is None else LayerTargets.of(f, pull_back(Y, upper)))
 
 
 def output_problem(plan: Plan, Y: Array | None) -> LayerProblem:
     """Return the least-squares problem of the output layer."""
-    return _layer_problem(plan, len(plan.activations) - 1, (), Y)
+    f, centre = plan.activations[-1], 0.0 if plan.centre is None else plan.centre
+    distinct = None if Y is None else LayerTargets.of(f, Y)
+    return LayerProblem(f, (), distinct, plan.fit_intercept, centre)
 
 
 def seen_by_output(rows: Table, plan: Plan, hidden: Sequence[Layer]) -> Table:
     """Return the rows mapped to the inputs of the output layer, direct links included."""
-    return _seen(rows, plan, hidden, None, 1, *(max(layer.V.shape) for layer in hidden))
+    return _seen(rows, plan, hidden, n_inputs(rows, plan, hidden))
 
 
 def _is_output(plan: Plan, below: Sequence[Layer]) -> bool:
@@ -348,21 +288,24 @@ def _is_output(plan: Plan, below: Sequence[Layer]) -> bool:
 
 def n_inputs(rows: Table, plan: Plan, below: Sequence[Layer]) -> int:
     """Return the number of inputs of the layer after the layers below."""
-    if not below:
-        return rows.n_features
-    links = rows.n_features * (plan.direct_links and _is_output(plan, below))
-    return int(below[-1].V.shape[1]) + links
+    n = len(below[-1].w) if below else 0
+    linked = not below or (plan.direct_links and _is_output(plan, below))
+    return n + rows.n_features if linked else n
 
 
 def _seen(
-    rows: Table, plan: Plan, below: Sequence[Layer], counters: list[Array] | None, *widths: int
+    rows: Table,
+    plan: Plan,
+    below: Sequence[Layer],
+    width: int,
+    counters: list[Array] | None = None,
 ) -> Table:
     """Return the rows mapped to the inputs of the layer after the layers below.
 
-    Blocks are short enough for matrices of the given widths.
+    Blocks are short enough for matrices of the given width, and for the weights of these layers.
     """
     links = plan.direct_links and _is_output(plan, below)
-    widest = max(n_inputs(rows, plan, below), *widths)
+    widest = max(width, *(max(layer.V.shape) for layer in below), 1)
     return rows.map(forward_through(below, links, plan.input_map), widest, counters)
 
 

@@ -31,20 +31,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_softmax
 
+from ._lstsq import ridge_factor
 from ._lstsq.lapack import EPS, back_substitute, column_norms, significant, sorted_qr
 from ._lstsq.problem import MEAN_ULPS
-from ._lstsq.ridge_factor import (
-    LEAST_DIFFERENCE,
-    check_left_out,
-    checked_rows,
-    checked_split,
-    constant,
-    factorised,
-    left_out_errors,
-    lifted,
-    reflected,
-    solve_identity_minus,
-)
+from ._lstsq.ridge_factor import constant, lifted, reflected
 from ._lstsq.statistics import centred
 from ._rows.memory import read_only
 from ._util.checks import check_non_negative
@@ -119,15 +109,15 @@ class RidgePath:
         -------
         RidgePath
         """
-        M, right, weights = checked_rows("A", A, B, weight)
+        M, right, weights = ridge_factor.checked_rows("A", A, B, weight)
         centre, X, Y = centred(read_only(M), read_only(right), weights, bias)
         if bias:
             scale = np.sqrt(centre.weight) * np.abs(centre.A)
             X[:, column_norms(X) <= EPS * (len(scale) + MEAN_ULPS) * scale] = 0.0
         t = constant(weights, bias)
-        Q, eigenvalues, V, factorisation = factorised(reflected(t, X) if bias else X)
+        Q, eigenvalues, V, method = ridge_factor.factorised(reflected(t, X) if bias else X)
         U = lifted(t, Q) if bias else Q
-        return cls(right, weights, bias, eigenvalues, U, V, centre.A, centre.B, Y, factorisation)
+        return cls(right, weights, bias, eigenvalues, U, V, centre.A, centre.B, Y, method)
 
     @classmethod
     def of_kernel(
@@ -150,7 +140,7 @@ class RidgePath:
         -------
         RidgePath
         """
-        M, right, weights = checked_rows("K", K, B, weight)
+        M, right, weights = ridge_factor.checked_rows("K", K, B, weight)
         if len(M) != M.shape[1] or np.abs(M - M.T).max() > np.sqrt(EPS) * np.abs(M).max():
             raise ValueError(f"K must be square and symmetric; K of shape {M.shape} is not.")
         centre, _, Y = centred(np.empty((len(M), 0)), right.copy(), weights, bias)
@@ -188,8 +178,7 @@ class RidgePath:
         """
         if self.V is None:
             raise ValueError("a kernel has no coefficients of features: use dual_coef(alpha).")
-        s = np.sqrt(self.eigenvalues)
-        W = self.V @ (self._filtered(alpha) * s[:, None])
+        W = self.V @ (self._filtered(alpha) * np.sqrt(self.eigenvalues)[:, None])
         return np.vstack([self.target_mean - self.mean @ W, W]) if self.bias else W
 
     def dual_coef(self, alpha: float) -> tuple[Array, Array]:
@@ -228,11 +217,11 @@ class RidgePath:
 
     def loo_path(self, alphas: Sequence[float] | Array) -> Iterator[Array]:
         """Yield the leave-one-out predictions for each alpha."""
-        check_left_out(self.weight)
+        ridge_factor.check_left_out(self.weight)
         shares = self._shares(alphas)
         remaining = self._complement[0] + shares @ (self.U**2).T
         return (
-            self.B - left_out_errors(self._residual(share), diagonal, self.weight)
+            self.B - ridge_factor.left_out_errors(self._residual(share), diagonal, self.weight)
             for share, diagonal in zip(shares, remaining, strict=True)
         )
 
@@ -259,9 +248,8 @@ class RidgePath:
         """Yield, for every split, the predictions of `kfold` for all alphas: alphas x rows x q."""
         shares = self._shares(alphas)
         for split in splits:
-            rows = checked_split(split, self.weight)
-            block = _Block(self, rows)
-            errors = np.array([block.errors(share) for share in shares])
+            rows = ridge_factor.checked_split(split, self.weight)
+            errors = np.array(list(self._errors_without(rows, shares)))
             yield self.B[rows] - errors / self._root[rows]
 
     def _shares(self, alphas: Sequence[float] | Array) -> Array:
@@ -288,7 +276,7 @@ class RidgePath:
         rest -= np.outer(self._t, self._t @ rest) + self.U @ (self.U.T @ rest)
         diagonal = 1.0 - self._t**2 - np.einsum("ij,ij->i", self.U, self.U)
         # Hardly more rows than [t, U] has columns, the number that the leverages sum to.
-        rows = np.flatnonzero(diagonal < LEAST_DIFFERENCE)
+        rows = np.flatnonzero(diagonal < ridge_factor.LEAST_DIFFERENCE)
         N = self._complement_columns(rows, np.eye(len(rows)), self._span(rows))
         diagonal[rows] = np.einsum("ij,ij->j", N, N)
         rest[rows] = N.T @ rest
@@ -308,49 +296,39 @@ class RidgePath:
         N[rows] += P
         return N
 
+    def _errors_without(self, rows: Indices, shares: Array) -> Iterator[Array]:
+        """Yield ``G_SS^-1 (G Y)_S`` for rows S that are left out together, for each alpha.
 
-class _Block:
-    """Rows that are left out together, in a basis P with at most as many columns as [t, U]."""
-
-    def __init__(self, path: RidgePath, rows: Indices) -> None:
-        self.path, self.rows = path, rows
-        self.P, self.R = np.eye(len(rows)), path._span(rows)
-        if len(rows) > self.R.shape[1]:
-            self.P, self.R = np.linalg.qr(self.R)
-
-    def errors(self, share: Array) -> Array:
-        """Return ``G_SS^-1 (G Y)_S``; outside the span of P, G_SS is the identity."""
-        residual = self.path._residual(share, self.rows)
-        inside = self.P.T @ residual
-        t = int(self.path.bias)
-        R = np.hstack([self.R[:, :t], self.R[:, t:] * np.sqrt(1.0 - share)])
-        solved = solve_identity_minus(R, inside)
-        if solved is None:
-            solved = self._carefully(share)
-        return np.asarray(residual + self.P @ (solved - inside))
-
-    @cached_property
-    def _complement(self) -> tuple[Array, Array, Array]:
-        """Singular values of N E P (0 for rounding), right vectors, and left vectors times N Y."""
-        k, path = self.P.shape[1], self.path
-        if path._full:
-            return np.zeros(k), np.eye(k), np.zeros((k, path.Y.shape[1]))
-        N = path._complement_columns(self.rows, self.P, self.R)
-        Q, sigma, Tt = np.linalg.svd(N, full_matrices=False)
-        sigma[sigma <= ROUNDING_LENGTH] = 0.0
-        return sigma, Tt.T, Q.T @ path._complement[1]
-
-    def _carefully(self, share: Array) -> Array:
-        """Return the solution by least squares on a factor F of ``P'G_SS P = F'F``.
-
-        F has rows of very different sizes: those of N and, times the roots of the shares, those of
-        U. In the singular basis of N the rows of U do not mix with the rounding of N.
+        Outside the span of P, which has at most as many columns as [t, U], G_SS is the identity.
         """
-        sigma, T, z = self._complement
-        root = np.sqrt(share)[:, None]
-        F = np.vstack([np.diag(sigma), root * (self.R[:, int(self.path.bias) :].T @ T)])
-        Q, R = sorted_qr(F)
-        return np.asarray(T @ back_substitute(R, Q.T @ np.vstack([z, root * self.path._Z])))
+        P, R, t = np.eye(len(rows)), self._span(rows), int(self.bias)
+        if len(rows) > R.shape[1]:
+            P, R = np.linalg.qr(R)
+        complement = None
+        for share in shares:
+            residual = self._residual(share, rows)
+            inside = P.T @ residual
+            shrunk = np.hstack([R[:, :t], R[:, t:] * np.sqrt(1.0 - share)])
+            solved = ridge_factor.solve_identity_minus(shrunk, inside)
+            if solved is None:
+                # Least squares on a factor F of P'G_SS P = F'F, which has rows of very different
+                # sizes: those of N and, times the roots of the shares, those of U. In the singular
+                # basis T of N the rows of U do not mix with the rounding of N.
+                complement = complement or self._complement_basis(rows, P, R)
+                sigma, T, z = complement
+                root = np.sqrt(share)[:, None]
+                Q, F = sorted_qr(np.vstack([np.diag(sigma), root * (R[:, t:].T @ T)]))
+                solved = T @ back_substitute(F, Q.T @ np.vstack([z, root * self._Z]))
+            yield np.asarray(residual + P @ (solved - inside))
+
+    def _complement_basis(self, rows: Indices, P: Array, R: Array) -> tuple[Array, Array, Array]:
+        """Return sigma (0 for rounding), T and Q'N Y of the decomposition N E P = Q sigma T'."""
+        if self._full:
+            k = P.shape[1]
+            return np.zeros(k), np.eye(k), np.zeros((k, self.Y.shape[1]))
+        Q, sigma, Tt = np.linalg.svd(self._complement_columns(rows, P, R), full_matrices=False)
+        sigma[sigma <= ROUNDING_LENGTH] = 0.0
+        return sigma, Tt.T, Q.T @ self._complement[1]
 
 
 def squared_error(B: Array, predictions: Array, weight: Array | None = None) -> float:

@@ -1,4 +1,4 @@
-"""Estimators that settle everything themselves: averages of networks chosen by leave-one-out."""
+"""Estimators that select all hyper-parameters by leave-one-out: averages of networks."""
 
 from __future__ import annotations
 
@@ -8,61 +8,91 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import minimize_scalar
 from scipy.special import softmax
+from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.metrics import r2_score
 
-from ._ensemble.average import Average
 from ._ensemble.jackknife import jackknife_plus
-from ._estimator import parameters, validation
-from ._estimator.docs import documented
+from ._estimator import validation
+from ._estimator.dask_methods import lazy_for_dask
 from ._estimator.ensemble_base import KARNetworkCV
-from ._estimator.scoring import Classifies, Regresses, where_rows_are
+from ._estimator.scoring import Scored
+from ._estimator.targets import ClassTargets, check_two_classes, in_columns, weighted_rows
+from ._util.checks import check_share
 from .activations import Array
 from .learner import indicator
 from .loo import accuracy, log_loss
 
 __all__ = ["KARClassifierCV", "KARRegressorCV"]
 
-# Rows that probabilities allow for having been told wrongly.
-DOUBT = 0.5
-# The least and the largest temperature tried, as powers of e.
-COLDEST, HOTTEST = -4.0, 2.0
+# Number of wrong labels that probabilities allow for, in rows.
+WRONG_LABELS = 0.5
+# Bounds of the logarithm of the temperature.
+LOG_TEMPERATURES = (-4.0, 2.0)
 
 
-@documented
-class KARClassifierCV(Classifies, KARNetworkCV):
-    """Classifier that averages a few wide networks, chosen and judged by leave-one-out.
+class KARClassifierCV(Scored, ClassifierMixin, KARNetworkCV):
+    """Classifier that averages a few wide networks, selected and evaluated by leave-one-out.
 
-    Minimises, for each member, ``sum_i w_i ||b + h(x_i) W - e_i||^2 + alpha ||W||^2`` for the class
-    indicator e and hidden units h(x) that are infinitely wide random layers (of finite width for
-    tables of more than `width` rows). Views of the inputs, activations, scales, depths, ridges and
-    rounds of the input metric are chosen by the exact leave-one-out squared error or, where labels
-    shaped the hidden layer, by folds that had no part in that. Nothing needs to be set, and inputs
-    need not be scaled.
+    Each network minimises ``sum_i w_i ||b + h(x_i) W - e_i||^2 + alpha ||W||^2`` for the class
+    indicator e and hidden units h(x), which are infinitely wide random layers (or layers of finite
+    width for tables of more than `width` rows). Views of the inputs, activations, scales, depths,
+    ridges and rounds of the input metric are selected by the exact leave-one-out squared error or,
+    where the labels shaped the hidden layer, by folds that were not used for that. No parameter
+    needs to be set, and inputs need not be scaled.
 
     Parameters
     ----------
-    {cv_parameters}
+    n_estimators : int, default=8
+        The largest number of networks in the average. Networks that are much worse than the best
+        one are left out.
+    alphas : array-like, default=None
+        The ridges to select from, relative to the mean eigenvalue of the kernel matrix of the
+        hidden layers. By default 17 ridges from 1e-6 to 100.
+    width : int, default=1500
+        For tables of up to this number of rows, hidden layers are infinitely wide, and the cost
+        grows with the cube of the number of rows. For longer tables, this is the number of units.
+    cv : int, splitter or iterable, default=None
+        The cross-validation by which networks are selected. None is leave-one-out; other values
+        are as in scikit-learn.
     class_weight : dict, "balanced" or None, default=None
-        Weights of the classes, multiplied with those of the rows.
-    {cv_budget}
-    {cv_device}
+        Weights of the classes. Sample weights are multiplied by them.
+    time_budget : float, default=None
+        The time in seconds that `fit` should not exceed. With a short budget, fewer networks are
+        tried.
+    random_state : int, RandomState instance or None, default=None
+        The random number generator, or its seed, from which folds and samples of long tables are
+        drawn.
+    device : str, default=None
+        The device to compute on. None is NumPy on the CPU. With "cuda", or another device of
+        PyTorch, blocks of rows are copied to the device: hidden layers of finite width, those of
+        tables of more than `width` rows, are fitted there, and all networks predict there. Views of
+        the inputs, the search, infinitely wide layers, whose matrices are small, and prediction
+        intervals stay on the CPU. Fitted attributes and predictions are NumPy arrays in either
+        case. This needs ``karnet[gpu]``.
 
     Attributes
     ----------
-    {cv_members}
+    estimators_ : list
+        The networks in the average, each with its `shape`, `alpha_`, `activation`,
+        `hidden_layer_sizes`, `dual_coef_`, `intercept_` and `X_fit_`.
     best_score_ : float
-        The accuracy of the average, of rows it was learned without.
-    {cv_results}
+        The accuracy of the average's left-out predictions.
+    cv_results_ : dict of ndarray
+        The networks that were tried, best first, as a dict that pandas converts to a table.
     loo_decision_function_ : ndarray of shape (n_samples,) or (n_samples, n_classes)
-        The decision function of each row, learned without it.
-    {cv_importances}
+        The left-out decision function of each row: fitted without that row.
+    feature_importances_ : ndarray of shape (n_features,)
+        The diagonal of the input metric: how strongly predictions change with each feature.
     temperature_ : float
-        What the decision function is divided by before its softmax is a probability.
+        The number by which the decision function is divided before the softmax.
     doubt_ : float
-        What is left of probability for all classes equally: that of half a row.
+        The probability that is spread equally over all classes: that of half a row.
     classes_ : ndarray
         The classes, sorted.
-    {features}
+    n_features_in_ : int
+        Number of features seen during `fit`.
+    feature_names_in_ : ndarray of str
+        Names of the features seen during `fit`, if all of them are strings.
 
     Examples
     --------
@@ -98,7 +128,7 @@ class KARClassifierCV(Classifies, KARNetworkCV):
         self.class_weight = class_weight
 
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
-        """Choose networks and learn them.
+        """Select networks and fit them.
 
         Parameters
         ----------
@@ -107,7 +137,7 @@ class KARClassifierCV(Classifies, KARNetworkCV):
         y : array-like of shape (n_samples,)
             The classes, of any type.
         sample_weight : array-like of shape (n_samples,), optional
-            Weights of the rows. A weight of 0 leaves a row out.
+            Sample weights. A weight of 0 leaves the row out.
 
         Returns
         -------
@@ -116,43 +146,32 @@ class KARClassifierCV(Classifies, KARNetworkCV):
         self._refuse_dask(X, y, sample_weight)
         with validation.unchanged_on_failure(self):
             X = self._rows(X, reset=True)
-            y = validation.check_labels(y, len(X))
-            weight = validation.check_weight(sample_weight, len(y))
-            weight = validation.check_class_weight(self.class_weight, y, weight)
-            kept = np.ones(len(y), dtype=bool) if weight is None else weight > 0.0
-            self.classes_, codes = np.unique(y[kept], return_inverse=True)
-            if len(self.classes_) < 2:
-                raise ValueError(
-                    f"y must hold at least two classes, but holds one class only: "
-                    f"{self.classes_.tolist()[0]!r}."
-                )
-            Y = indicator(codes, len(self.classes_))
-            weight = self._felt(None if weight is None else weight[kept])
-            average = self._learn(X[kept], Y, weight, self._splits(X, y, kept), codes)
-            self._judge(average, codes, weight)
-            decision = np.empty((len(X), len(self.classes_)))
-            decision[kept] = average.left_out
-            if not kept.all():
-                decision[~kept] = self._answers_to(X[~kept])
-            self.loo_decision_function_ = _of_two(decision)
+            targets = ClassTargets(self.class_weight)
+            coding, kept, codes, weight = targets.coded(np.arange(len(X)), y, sample_weight)
+            self.classes_ = coding.classes
+            check_two_classes(self.classes_)
+            splits = self._splits(X, y, kept, validation.check_labels)
+            Y, weight = indicator(codes, len(self.classes_)), self._clipped(weight)
+            left_out, honest = self._fit_average(X, Y, weight, kept, splits, codes)
+            weight = None if weight is None else weight[honest]
+            self._calibrate(left_out[kept][honest], codes[honest], weight)
+            self.loo_decision_function_ = _of_two(left_out)
         return self
 
-    def _judge(self, average: Average, codes: NDArray[np.intp], weight: Array | None) -> None:
-        seen = average.honest & ~np.isnan(average.left_out[:, 0])
-        left_out, codes = average.left_out[seen], codes[seen]
-        weight = None if weight is None else weight[seen]
+    def _calibrate(self, left_out: Array, codes: NDArray[Any], weight: Array | None) -> None:
+        """Set the score and the temperature from left-out predictions."""
         self.best_score_ = accuracy(codes, left_out, weight)
-        self.doubt_ = DOUBT / (len(codes) if weight is None else max(weight.sum(), 1.0))
-        found = minimize_scalar(
+        self.doubt_ = WRONG_LABELS / (len(codes) if weight is None else max(weight.sum(), 1.0))
+        best = minimize_scalar(
             lambda t: log_loss(codes, left_out, np.exp(t), weight, self.doubt_),
-            bounds=(COLDEST, HOTTEST),
+            bounds=LOG_TEMPERATURES,
             method="bounded",
         )
-        self.temperature_ = float(np.exp(found.x))
+        self.temperature_ = float(np.exp(best.x))
 
-    @where_rows_are
+    @lazy_for_dask
     def decision_function(self, X: Any) -> NDArray[Any]:
-        """Return how strongly the networks answer with each class.
+        """Predict a score for each class.
 
         Parameters
         ----------
@@ -162,14 +181,14 @@ class KARClassifierCV(Classifies, KARNetworkCV):
         Returns
         -------
         ndarray of shape (n_samples, n_classes), or (n_samples,) for two classes
-            The mean answer, which was taught 1 for the class of a row and 0 for all others. For two
-            classes that of the second less that of the first.
+            The mean output of the networks, whose target is 1 for the class of a row and 0 for all
+            others. For two classes, the score of the second class less that of the first.
         """
-        return _of_two(self._answers(X))
+        return _of_two(self._mean_predictions(X))
 
-    @where_rows_are
+    @lazy_for_dask
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return the class of each row.
+        """Predict the class of each row.
 
         Parameters
         ----------
@@ -180,12 +199,12 @@ class KARClassifierCV(Classifies, KARNetworkCV):
         -------
         ndarray of shape (n_samples,)
         """
-        codes = self._answers(X).argmax(axis=1)
+        codes = self._mean_predictions(X).argmax(axis=1)
         return np.asarray(self.classes_[codes])
 
-    @where_rows_are
+    @lazy_for_dask
     def predict_proba(self, X: Any) -> NDArray[Any]:
-        """Return probabilities of the classes, calibrated on rows learned without.
+        """Predict probabilities of the classes, calibrated on left-out predictions.
 
         Parameters
         ----------
@@ -196,7 +215,7 @@ class KARClassifierCV(Classifies, KARNetworkCV):
         -------
         ndarray of shape (n_samples, n_classes)
         """
-        certain = softmax(self._answers(X) / self.temperature_, axis=1)
+        certain = softmax(self._mean_predictions(X) / self.temperature_, axis=1)
         return np.asarray((1.0 - self.doubt_) * certain + self.doubt_ / len(self.classes_))
 
 
@@ -204,34 +223,62 @@ def _of_two(decision: Array) -> Array:
     return decision[:, 1] - decision[:, 0] if decision.shape[1] == 2 else decision
 
 
-@documented
-class KARRegressorCV(Regresses, KARNetworkCV):
-    """Regressor that averages a few wide networks, chosen and judged by leave-one-out.
+class KARRegressorCV(Scored, RegressorMixin, KARNetworkCV):
+    """Regressor that averages a few wide networks, selected and evaluated by leave-one-out.
 
-    Minimises, for each member, ``sum_i w_i ||b + h(x_i) W - y_i||^2 + alpha ||W||^2`` for hidden
-    units h(x) that are infinitely wide random layers (of finite width for tables of more than
-    `width` rows). Views of the inputs, activations, scales, depths, ridges and rounds of the input
-    metric are chosen by the exact leave-one-out squared error or, where targets shaped the hidden
-    layer, by folds that had no part in that. Nothing needs to be set, and inputs need not be
-    scaled.
+    Each network minimises ``sum_i w_i ||b + h(x_i) W - y_i||^2 + alpha ||W||^2`` for hidden units
+    h(x), which are infinitely wide random layers (or layers of finite width for tables of more
+    than `width` rows). Views of the inputs, activations, scales, depths, ridges and rounds of the
+    input metric are selected by the exact leave-one-out squared error or, where the targets shaped
+    the hidden layer, by folds that were not used for that. No parameter needs to be set, and
+    inputs need not be scaled.
 
     Parameters
     ----------
-    {cv_parameters}
-    {cv_budget}
-    {cv_device}
+    n_estimators : int, default=8
+        The largest number of networks in the average. Networks that are much worse than the best
+        one are left out.
+    alphas : array-like, default=None
+        The ridges to select from, relative to the mean eigenvalue of the kernel matrix of the
+        hidden layers. By default 17 ridges from 1e-6 to 100.
+    width : int, default=1500
+        For tables of up to this number of rows, hidden layers are infinitely wide, and the cost
+        grows with the cube of the number of rows. For longer tables, this is the number of units.
+    cv : int, splitter or iterable, default=None
+        The cross-validation by which networks are selected. None is leave-one-out; other values
+        are as in scikit-learn.
+    time_budget : float, default=None
+        The time in seconds that `fit` should not exceed. With a short budget, fewer networks are
+        tried.
+    random_state : int, RandomState instance or None, default=None
+        The random number generator, or its seed, from which folds and samples of long tables are
+        drawn.
+    device : str, default=None
+        The device to compute on. None is NumPy on the CPU. With "cuda", or another device of
+        PyTorch, blocks of rows are copied to the device: hidden layers of finite width, those of
+        tables of more than `width` rows, are fitted there, and all networks predict there. Views of
+        the inputs, the search, infinitely wide layers, whose matrices are small, and prediction
+        intervals stay on the CPU. Fitted attributes and predictions are NumPy arrays in either
+        case. This needs ``karnet[gpu]``.
 
     Attributes
     ----------
-    {cv_members} They answer in units of the
+    estimators_ : list
+        The networks in the average, each with its `shape`, `alpha_`, `activation`,
+        `hidden_layer_sizes`, `dual_coef_`, `intercept_` and `X_fit_`. They predict in units of the
         standard deviation of y.
     best_score_ : float
-        The R^2 of the average, of rows it was learned without.
-    {cv_results}
+        The R^2 of the average's left-out predictions.
+    cv_results_ : dict of ndarray
+        The networks that were tried, best first, as a dict that pandas converts to a table.
     loo_decision_function_ : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-        The prediction for each row, learned without it.
-    {cv_importances}
-    {features}
+        The left-out prediction of each row: fitted without that row.
+    feature_importances_ : ndarray of shape (n_features,)
+        The diagonal of the input metric: how strongly predictions change with each feature.
+    n_features_in_ : int
+        Number of features seen during `fit`.
+    feature_names_in_ : ndarray of str
+        Names of the features seen during `fit`, if all of them are strings.
 
     References
     ----------
@@ -254,7 +301,7 @@ class KARRegressorCV(Regresses, KARNetworkCV):
         return tags
 
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
-        """Choose networks and learn them.
+        """Select networks and fit them.
 
         Parameters
         ----------
@@ -263,7 +310,7 @@ class KARRegressorCV(Regresses, KARNetworkCV):
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             The targets.
         sample_weight : array-like of shape (n_samples,), optional
-            Weights of the rows. A weight of 0 leaves a row out.
+            Sample weights. A weight of 0 leaves the row out.
 
         Returns
         -------
@@ -271,38 +318,32 @@ class KARRegressorCV(Regresses, KARNetworkCV):
         """
         self._refuse_dask(X, y, sample_weight)
         with validation.unchanged_on_failure(self):
-            X = self._rows(X, reset=True)
-            y = validation.check_real_targets(y, len(X))
-            weight = validation.check_weight(sample_weight, len(y))
-            kept = np.ones(len(y), dtype=bool) if weight is None else weight > 0.0
-            weight = self._felt(None if weight is None else weight[kept])
-            targets = y.reshape(len(y), -1)[kept]
+            X, check = self._rows(X, reset=True), validation.check_real_targets
+            kept, numbers, weight = weighted_rows(check, np.arange(len(X)), y, sample_weight)
+            targets, weight = in_columns(numbers), self._clipped(weight)
             self._mean = np.average(targets, axis=0, weights=weight)
             spread = np.sqrt(np.average((targets - self._mean) ** 2, axis=0, weights=weight))
             self._scale = np.where(spread > 0.0, spread, 1.0)
-            self._one_output = y.ndim == 1
-            Y = (targets - self._mean) / self._scale
+            self._one_output = numbers.ndim == 1
+            Y, splits = (targets - self._mean) / self._scale, self._splits(X, y, kept, check)
             strata = np.zeros(len(Y), dtype=np.intp)
-            average = self._learn(X[kept], Y, weight, self._splits(X, y, kept), strata)
-            seen = average.honest & ~np.isnan(average.left_out[:, 0])
-            of_seen = None if weight is None else weight[seen]
-            self.best_score_ = _explained(Y[seen], average.left_out[seen], of_seen)
-            predictions = np.empty((len(X), Y.shape[1]))
-            predictions[kept] = average.left_out
-            if not kept.all():
-                predictions[~kept] = self._answers_to(X[~kept])
-            self.loo_decision_function_ = self._in_units(predictions)
-            self._errors = Y - average.left_out
-            self._weight = weight
+            left_out, honest = self._fit_average(X, Y, weight, kept, splits, strata)
+            predictions = left_out[kept]
+            self._errors, self._weight, self.best_score_ = Y - predictions, weight, np.nan
+            if honest.sum() > 1:  # R^2 of a single row is not defined
+                rated = Y[honest], predictions[honest]
+                weight = None if weight is None else weight[honest]
+                self.best_score_ = float(r2_score(*rated, sample_weight=weight))
+            self.loo_decision_function_ = self._in_units(left_out)
         return self
 
-    def _in_units(self, answers: Array) -> Array:
-        predictions = answers * self._scale + self._mean
+    def _in_units(self, standardised: Array) -> Array:
+        predictions = standardised * self._scale + self._mean
         return predictions[:, 0] if self._one_output else predictions
 
-    @where_rows_are
+    @lazy_for_dask
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return the prediction for each row.
+        """Predict the targets of each row.
 
         Parameters
         ----------
@@ -311,19 +352,20 @@ class KARRegressorCV(Regresses, KARNetworkCV):
 
         Returns
         -------
-        ndarray of shape (n_samples,) or (n_samples, n_outputs)
+        ndarray of shape (n_samples,) or (n_samples, n_outputs), like the y of `fit`
         """
-        return self._in_units(self._answers(X))
+        return self._in_units(self._mean_predictions(X))
 
-    @where_rows_are
+    @lazy_for_dask
     def predict_interval(self, X: Any, coverage: float = 0.9) -> NDArray[Any]:
-        """Return intervals that hold the targets of new rows with about the given probability.
+        """Predict intervals that contain the targets of new rows with about a given probability.
 
-        They are those of the jackknife+: quantiles, over all rows of the training set, of what the
-        networks learned without that row say, plus or minus the error they make on it. For
-        networks that no target shaped, of infinite width, they hold at least ``2 coverage - 1`` of
-        new targets whatever the distribution. Others are treated alike, with errors from folds,
-        or with what they say learned from all rows. All hold about `coverage` in the mean.
+        They are jackknife+ intervals: quantiles, over all rows of the training set, of the
+        prediction of the networks fitted without that row, plus or minus their error on it. For
+        networks of infinite width that no target shaped, they contain at least ``2 coverage - 1``
+        of new targets, whatever the distribution. Other networks are treated in the same way, with
+        errors from folds, or with predictions of the networks fitted to all rows. On average, all
+        contain about `coverage` of new targets.
 
         Parameters
         ----------
@@ -337,14 +379,11 @@ class KARRegressorCV(Regresses, KARNetworkCV):
         ndarray of shape (n_samples, 2), or (n_samples, n_outputs, 2) for several outputs
             The lower and the upper ends.
         """
-        coverage = parameters.check_share("coverage", coverage)
-        answers = self._answers(X)
+        coverage = check_share("coverage", coverage)
+        predictions = self._mean_predictions(X)
         X = self._rows(X, reset=False)
-        ends = jackknife_plus(self.estimators_, answers, X, self._errors, self._weight, coverage)
+        ends = jackknife_plus(
+            self.estimators_, predictions, X, self._errors, self._weight, coverage
+        )
         ends = ends * self._scale[:, None] + self._mean[:, None]
         return ends[:, 0] if self._one_output else ends
-
-
-def _explained(Y: Array, answers: Array, weight: Array | None) -> float:
-    """Return R^2, which a single row does not have."""
-    return float(r2_score(Y, answers, sample_weight=weight)) if len(Y) > 1 else float("nan")

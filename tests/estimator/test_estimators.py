@@ -44,7 +44,7 @@ every_classifier = pytest.mark.parametrize("net", CLASSIFIERS, ids=str)
 every_well_conditioned = pytest.mark.parametrize("net", WELL_CONDITIONED, ids=str)
 
 
-# What is learned
+# Fitted attributes
 
 
 def test_it_learns_real_tables():
@@ -221,10 +221,10 @@ def test_pandas_sparse_and_float32(estimator, hidden):
         X = kind(IRIS_X)
         np.testing.assert_array_equal(getattr(net.fit(X, IRIS_Y), method)(X), expected)
     single = IRIS_X.astype(np.float32)
-    answer = getattr(net.fit(single, IRIS_Y), method)(single)
-    assert answer.dtype == np.float32
+    prediction = getattr(net.fit(single, IRIS_Y), method)(single)
+    assert prediction.dtype == np.float32
     assert all(W.dtype == np.float64 for W in (*net.coefs_, *net.intercepts_))
-    np.testing.assert_allclose(answer, expected, atol=0.05)
+    np.testing.assert_allclose(prediction, expected, atol=0.05)
 
 
 @pytest.mark.parametrize("net", [*CLASSIFIERS, *REGRESSORS], ids=str)
@@ -366,7 +366,7 @@ def test_one_weight_for_all_rows_may_be_a_number():
 def test_the_docstrings_say_when_weights_act():
     for estimator in (KARClassifier, KARRegressor):
         text = " ".join((estimator.__doc__ or "").split())
-        assert "weights act only as long as the network does not fit every row exactly" in text
+        assert "weights have an effect only if the network cannot fit every row exactly" in text
 
 
 def test_memory_does_not_grow_with_the_rows(block_sizes):
@@ -402,7 +402,7 @@ LARGEST = np.finfo(np.float64).max
 @pytest.mark.parametrize("sizes", [(), (4,), (4, 3)])
 @pytest.mark.parametrize("activation", ["logit", "identity", "softplus", "leaky_relu", "asinh"])
 @pytest.mark.parametrize("estimator", [KARClassifier, KARRegressor])
-def test_answers_to_the_largest_numbers_are_finite(estimator, activation, sizes):
+def test_predictions_for_the_largest_inputs_are_finite(estimator, activation, sizes):
     net = estimator(sizes, activation=activation, hidden="random", random_state=0)
     net.fit(IRIS_X, IRIS_Y)
     far = np.array([[1, 1, 1, 1], [1, -1, 1, -1], [1, 0, 0, 1e-300]]) * LARGEST
@@ -421,7 +421,7 @@ def test_products_that_overflow_on_the_way_are_right_in_the_end():
     assert net.predict([[LARGEST, -LARGEST]])[0] == LARGEST
 
 
-def test_answers_beyond_single_precision_are_its_largest_number():
+def test_predictions_beyond_single_precision_are_its_largest_number():
     X = np.linspace(0.0, 1.0, 10, dtype=np.float32)[:, None]
     net = KARRegressor((), output_activation="identity").fit(X, 1e100 * X[:, 0].astype(float))
     assert net.predict(X[-1:])[0] == np.finfo(np.float32).max
@@ -429,7 +429,7 @@ def test_answers_beyond_single_precision_are_its_largest_number():
 
 @pytest.mark.parametrize("hidden", ["pullback", "random", "metric"])
 @pytest.mark.parametrize("estimator", [KARClassifier, KARRegressor])
-def test_inputs_of_all_magnitudes_are_learned(estimator, hidden):
+def test_inputs_of_all_magnitudes_are_fitted(estimator, hidden):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((12, 3)) * 10.0 ** rng.uniform(-300, 300, (12, 3))
     net = estimator((4,), hidden=hidden, activation="tanh", alpha=1e-3, random_state=0)

@@ -1,4 +1,4 @@
-"""Networks learned from blocks of rows are those learned from all rows at once."""
+"""Networks fitted to blocks of rows are bit for bit those fitted to all rows at once."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_names_and_shapes_are_those_of_the_blocks(table):
 
 
 @pytest.mark.parametrize(
-    ("blocks", "said"),
+    ("blocks", "message"),
     [
         (iter([]), "only once"),
         (7, "is a int"),
@@ -124,9 +124,9 @@ def test_names_and_shapes_are_those_of_the_blocks(table):
         ([(np.ones((2, 2)), np.ones(2), [1.0, -1.0])], "not negative"),
     ],
 )
-def test_what_is_wrong_with_blocks_is_said(blocks, said):
+def test_errors_name_the_block_and_its_fault(blocks, message):
     net = KARRegressor((3,))
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=message):
         net.fit_blocks(blocks)
     assert not hasattr(net, "coefs_")
 

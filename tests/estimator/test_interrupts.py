@@ -15,6 +15,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from karnet import KARClassifierCV, KARRegressor
 from karnet._arrays import threads
 from karnet._arrays.threads import ONE_THREAD
+from karnet._ensemble import search
 from karnet._estimator.validation import unchanged_on_failure
 from karnet._rows.memory import in_order
 from karnet.cli import main
@@ -126,24 +127,16 @@ def test_blocks_that_have_not_begun_are_not_begun_after_an_interrupt():
     assert len(begun) == n_begun
 
 
-def test_networks_that_settle_themselves_leave_no_thread_behind(monkeypatch):
-    import karnet._ensemble.search as search
-
-    solved = search.fit_all
-
-    class Interrupting:
-        def __init__(self, member):
-            self.member = member
-
-        @property
-        def error(self):
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(search, "fit_all", lambda *a, **k: Interrupting(solved(*a, **k)))
+@pytest.mark.parametrize("number", [10, 40, 70])
+def test_an_interrupted_search_leaves_no_thread_behind(number):
     before = threading.active_count()
-    with threadpool_limits(2), pytest.raises(KeyboardInterrupt) as raised:
+    with (
+        threadpool_limits(2),
+        pytest.raises(KeyboardInterrupt) as raised,
+        interrupting(number, search.__file__),
+    ):
         KARClassifierCV(random_state=0).fit(X, X[:, 0] > 0)
-    # Though whoever caught it still holds all frames.
+    # Although the caught exception still holds all frames.
     assert raised.tb is not None
     assert threading.active_count() == before
 
@@ -163,10 +156,12 @@ def test_a_lack_of_memory_is_a_sentence_even_if_lapack_says_nothing():
 
 
 def test_an_interrupt_before_a_command_begins_is_one_line_too(monkeypatch, capsys):
+    typer = pytest.importorskip("typer")
+
     def interrupt(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("karnet.cli._app.app", interrupt)
+    monkeypatch.setattr(typer.Typer, "__call__", interrupt)
     with pytest.raises(SystemExit) as end:
         main(["datasets"])
     assert end.value.code == 130

@@ -1,4 +1,4 @@
-"""The estimators that settle everything themselves: honest, and sane on odd tables."""
+"""The estimators that select all hyper-parameters: honest scores, and sane on odd tables."""
 
 import pickle
 import warnings
@@ -52,8 +52,8 @@ def test_fitted_attributes_say_what_was_chosen():
 
 def test_the_same_seed_gives_the_same_network():
     X, y = table(80, 4)
-    answers = [KARClassifierCV(random_state=3).fit(X, y).decision_function(X) for _ in range(2)]
-    np.testing.assert_array_equal(*answers)
+    decisions = [KARClassifierCV(random_state=3).fit(X, y).decision_function(X) for _ in range(2)]
+    np.testing.assert_array_equal(*decisions)
 
 
 def test_a_network_can_be_kept():
@@ -241,7 +241,7 @@ def test_an_interval_needs_a_probability():
 
 
 @pytest.mark.parametrize("kind", [KARClassifierCV, KARRegressorCV])
-def test_numbers_and_weights_of_all_magnitudes_are_learned(kind):
+def test_inputs_and_weights_of_all_magnitudes_are_fitted(kind):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((20, 3)) * 10.0 ** rng.uniform(-300, 308, 3)
     weight = 10.0 ** rng.uniform(-200, 19, 20)

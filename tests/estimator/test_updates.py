@@ -138,11 +138,11 @@ def test_fit_of_many_rows_keeps_products_that_updates_refuse_where_digits_are_la
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("way", ["fit", "partial_fit"])
 @pytest.mark.parametrize(
-    "learned", [{"activation": "logit"}, {"hidden": "metric"}], ids=["pullback", "metric"]
+    "fitted", [{"activation": "logit"}, {"hidden": "metric"}], ids=["pullback", "metric"]
 )
-def test_learned_hidden_layers_stay_and_the_output_layer_is_exact_above_them(kind, way, learned):
+def test_fitted_hidden_layers_stay_and_the_output_layer_is_exact_above_them(kind, way, fitted):
     X, y = table(kind, 300)
-    net = kind((20,), **{**RANDOM, "hidden": "pullback", "alpha": 1e-4, **learned})
+    net = kind((20,), **{**RANDOM, "hidden": "pullback", "alpha": 1e-4, **fitted})
     getattr(net, way)(X[:150], y[:150])
     hidden, reports = copy.deepcopy((net.coefs_[:-1], net.layers_[:-1]))
     net.partial_fit(X[150:], y[150:]).forget(X[:30], y[:30])
@@ -154,7 +154,7 @@ def test_learned_hidden_layers_stay_and_the_output_layer_is_exact_above_them(kin
     assert distance(net, above.fit(X[30:], y[30:])) < 1e-9
 
 
-def test_a_pulled_back_network_without_a_ridge_answers_the_same():
+def test_a_pulled_back_network_without_a_ridge_predicts_the_same():
     X, y = table(KARClassifier, 300)
     net = KARClassifier(output_activation="identity", random_state=0)
     net.partial_fit(X[:200], y[:200])
@@ -322,7 +322,7 @@ def test_what_is_kept_goes_with_copies_and_is_dropped_by_clone_and_fit():
 
 @pytest.mark.parametrize("way", ["fit", "partial_fit"])
 @pytest.mark.parametrize("m", [600, 50])
-def test_what_is_kept_is_as_large_as_said(way, m):
+def test_the_statistics_have_the_documented_size(way, m):
     X, y = table(KARClassifier, m)
     h, q = 100, 3
     net = getattr(KARClassifier((h,), **RANDOM), way)(X, y)
@@ -347,7 +347,7 @@ def test_a_wrong_pair_is_not_merged():
     for parameters in strangers:
         with pytest.raises(ValueError, match="the networks differ in their hidden weights"):
             net.merge(clone(net).set_params(**parameters).fit(X, np.abs(y) + 0.1))
-    with pytest.raises(ValueError, match="a network merges with another of its kind"):
+    with pytest.raises(ValueError, match="can be merged with another one only"):
         net.merge(KARClassifier((15,), **RANDOM).fit(X, y > 0))
     pulled = KARRegressor((5,), random_state=0).fit(X, y)
     with pytest.raises(ValueError, match="the networks differ"):
@@ -381,7 +381,10 @@ def test_infinite_width_has_no_updates():
 
 X, Y = table(KARClassifier)
 REFUSED = [
-    (lambda net: net.forget(X[:5], [7] * 5), "y holds 7, a class that was never learned"),
+    (
+        lambda net: net.forget(X[:5], [7] * 5),
+        "y holds 7, a class that the network was not",
+    ),
     (lambda net: net.forget(X, Y), "these rows cannot be removed: their weight is 200"),
     (lambda net: net.forget(X[:195], Y[:195]), "these rows cannot be removed"),
     (lambda net: net.forget(9.0 * X[:50], Y[:50]), "so not all of them were added"),
@@ -418,3 +421,11 @@ def test_the_first_call_needs_two_classes():
     assert not hasattr(net, "classes_")
     with pytest.raises(ValueError, match="class_weight='balanced' needs all rows at once"):
         net.set_params(class_weight="balanced").partial_fit(X, Y)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_updated_network_is_shown_without_the_shares_that_only_rows_tell(kind):
+    X, y = table(kind)
+    html = kind((15,), **RANDOM).partial_fit(X, y)._repr_mimebundle_()["text/html"]
+    assert "<summary>Layers</summary>" in html
+    assert "<td>-</td>" in html

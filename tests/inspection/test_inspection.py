@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
 
 from karnet import KARClassifier, KARClassifierCV, KARRegressor, KARRegressorCV
-from karnet._estimator.layer_table import layer_table
+from karnet._estimator.notebook import layer_table
 from karnet.inspection import (
     DecisionSurfaceDisplay,
     LayerSpectrumDisplay,

@@ -1,4 +1,4 @@
-"""What scikit-learn's users, and their tools, take for granted."""
+"""Conventions that users of scikit-learn, and their tools, rely on."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ ESTIMATORS = {
     "KARClassifierCV": KARClassifierCV(random_state=0),
     "KARRegressorCV": KARRegressorCV(random_state=0),
 }
+CV_PAIR = ("KARClassifierCV", "KARRegressorCV")
 NAMES = ["first", "second", "third"]
 
 
@@ -35,7 +36,7 @@ def table():
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
-def test_a_pipeline_hands_weights_to_who_asked_for_them(name, table):
+def test_a_pipeline_routes_weights_to_estimators_that_request_them(name, table):
     X, y, weight = table
     with sklearn.config_context(enable_metadata_routing=True):
         net = sklearn.clone(ESTIMATORS[name]).set_fit_request(sample_weight=True)
@@ -47,7 +48,7 @@ def test_a_pipeline_hands_weights_to_who_asked_for_them(name, table):
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
-def test_weights_that_nobody_asked_for_are_refused(name, table):
+def test_weights_without_a_request_are_an_error(name, table):
     X, y, weight = table
     with sklearn.config_context(enable_metadata_routing=True):
         pipeline = make_pipeline(sklearn.clone(ESTIMATORS[name]))
@@ -62,15 +63,15 @@ def test_folds_route_weights_to_fit_and_score(table):
         net.set_fit_request(sample_weight=True).set_score_request(sample_weight=True)
         parts = np.split(np.arange(60), 3)
         splits = [(np.setdiff1d(np.arange(60), part), part) for part in parts]
-        found = cross_validate(net, X, y, cv=splits, params={"sample_weight": weight})
-    for (train, test), score in zip(splits, found["test_score"], strict=True):
+        scores = cross_validate(net, X, y, cv=splits, params={"sample_weight": weight})
+    for (train, test), score in zip(splits, scores["test_score"], strict=True):
         net.fit(X[train], y[train], sample_weight=weight[train])
         assert net.score(X[test], y[test], sample_weight=weight[test]) == score
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])
 @pytest.mark.parametrize("name", ESTIMATORS)
-def test_names_of_columns_are_kept_and_checked(name, library, table):
+def test_feature_names_are_kept_and_checked(name, library, table):
     frames = pytest.importorskip(library)
     if library == "polars" and _version(sklearn) < (1, 9):
         pytest.skip("scikit-learn reads names of polars frames from 1.9 on")
@@ -92,11 +93,55 @@ def test_types_are_shipped():
     assert files("karnet").joinpath("py.typed").is_file()
 
 
+def documented(name):
+    """Return the sections of a docstring, and in Parameters and Attributes the text per name."""
+    parts = re.split(r"\n\n([A-Z]\w+)\n-+\n", inspect.getdoc(getattr(karnet, name)))
+    sections = dict(zip(parts[1::2], parts[2::2], strict=True))
+    for section in ("Parameters", "Attributes"):
+        entries = re.split(r"^(?=\w)", sections[section], flags=re.M)[1:]
+        pairs = (entry.strip().split(" : ", 1) for entry in entries)
+        sections[section] = {each: text for names, text in pairs for each in names.split(", ")}
+    return sections
+
+
 @pytest.mark.parametrize("name", ESTIMATORS)
-def test_what_is_learned_is_documented(name, table):
-    sections = re.split(r"\n\n([A-Z]\w+)\n-+\n", inspect.getdoc(getattr(karnet, name)))
-    told = dict(zip(sections[1::2], sections[2::2], strict=True))["Attributes"]
-    entries = re.findall(r"^(\w[\w, ]*) :", told, re.M)
+def test_fitted_attributes_are_documented(name, table):
     fitted = sklearn.clone(ESTIMATORS[name]).fit(*table[:2])
-    learned = {each for each in vars(fitted) if each.endswith("_") and each[0] != "_"}
-    assert learned <= {each for entry in entries for each in entry.split(", ")}
+    attributes = {each for each in vars(fitted) if each.endswith("_") and each[0] != "_"}
+    assert attributes <= documented(name)["Attributes"].keys()
+
+
+# Texts that differ on purpose between a classifier and its regressor.
+DIFFERENT = {"estimators_", "best_score_", "loo_decision_function_"}
+
+
+@pytest.mark.parametrize("pair", [("KARClassifier", "KARRegressor"), CV_PAIR], ids=str)
+def test_a_classifier_and_its_regressor_describe_shared_names_alike(pair):
+    first, second = map(documented, pair)
+    for section in ("Parameters", "Attributes"):
+        shared = first[section].keys() & second[section].keys()
+        assert len(shared) > 4
+        for name in shared - DIFFERENT:
+            assert first[section][name] == second[section][name], name
+
+
+def test_all_estimators_describe_the_names_that_all_share_alike():
+    sections = [documented(name) for name in ESTIMATORS]
+    for section, names in (
+        ("Parameters", {"class_weight"}),
+        ("Attributes", {"classes_", "n_features_in_", "feature_names_in_"}),
+    ):
+        for name in names:
+            assert len({each[section][name] for each in sections if name in each[section]}) == 1
+
+
+@pytest.mark.parametrize("pair", [("KARClassifier", "KARRegressor"), CV_PAIR], ids=str)
+@pytest.mark.parametrize("method", ["fit", "partial_fit", "predict", "score"])
+def test_methods_describe_shared_parameters_alike(pair, method):
+    docs = [inspect.getdoc(getattr(getattr(karnet, name), method, None)) for name in pair]
+    if None in docs:
+        return
+    texts = [
+        dict(re.findall(r"^(X|sample_weight) : (.*?)(?=^\w|\Z)", d, re.M | re.S)) for d in docs
+    ]
+    assert texts[0] == texts[1]

@@ -227,10 +227,10 @@ def test_a_fit_is_not_touched_by_later_changes_of_its_table():
 
 
 def test_width_may_be_asked_for():
-    assert KARClassifier(**WIDE)._infinite
-    assert KARClassifier(INF)._infinite
-    assert not KARClassifier((5,))._infinite
-    assert not KARClassifier(())._infinite
+    assert not hasattr(KARClassifier(**WIDE), "partial_fit")
+    assert not hasattr(KARClassifier(INF), "partial_fit")
+    assert hasattr(KARClassifier((5,)), "partial_fit")
+    assert hasattr(KARClassifier(()), "partial_fit")
     scalar = KARRegressor(INF, hidden="random", activation="relu").fit(IRIS_X, IRIS_Y)
     np.testing.assert_allclose(scalar.predict(IRIS_X[:3]), IRIS_Y[:3], atol=1e-6)
 

@@ -17,9 +17,9 @@ from karnet._util.text_table import TextTable
 from karnet.datasets import DATASETS
 from karnet.paper import iris, report, xor
 from karnet.paper.methods import METHODS
-from karnet.paper.results import Results
 from karnet.paper.store import Fit, Store
 from karnet.paper.uci import Settings
+from karnet.paper.verdicts import Results
 
 SECTIONS = ["summary", "xor", "iris", "sets", "depth", "choices", "deviations", "machine"]
 FIGURES = [

@@ -21,7 +21,7 @@ from karnet import KARClassifier
 from karnet.datasets import DATASETS, Loaded, load
 from karnet.paper.methods import EXPERIMENTS_OF_SETS, METHODS
 from karnet.paper.protocol import WIDTHS, Coding, choose_width, inputs, one_hot, ordinal, parts
-from karnet.paper.store import Fit, Store
+from karnet.paper.store import Fit, Store, write_csv
 from karnet.paper.summary import (
     accuracy_differences,
     mean_over_sets,
@@ -56,7 +56,7 @@ def test_a_store_keeps_every_fit_once(tmp_path):
     with Store(path, "a") as store:
         assert store.fits() == [fit(fold=0), fit(fold=1)]
         assert store.keys() == {fit(fold=0).key, fit(fold=1).key}
-        store.write_csv(tmp_path / "results.csv")
+        write_csv(tmp_path / "results.csv", Fit._fields, store.fits())
     table = pd.read_csv(tmp_path / "results.csv")
     assert list(table["fold"]) == [0, 1]
     assert sorted(p.name for p in tmp_path.iterdir()) == ["results.csv", "results.sqlite"]

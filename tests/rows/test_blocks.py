@@ -16,7 +16,7 @@ from pyarrow import csv, feather, ipc, parquet
 
 from karnet import KARClassifier, KARRegressor
 from karnet._arrays.threads import ONE_THREAD
-from karnet._estimator.first_pass import Scan
+from karnet._estimator.targets import ClassTargets, scanned
 from karnet._rows.memory import in_order
 from karnet._rows.streamed import LocalPasses, regrouped
 from karnet.blocks import Blocks
@@ -458,7 +458,7 @@ def test_a_pass_reads_what_is_needed_once(tmp_path):
     blocks = in_parquet(tmp_path, "word")
     n_read = []
     counted = Blocks(lambda: n_read.append(1) or iter(blocks), blocks.names)
-    Scan.through(LocalPasses(counted, counted.names), None)
+    scanned(LocalPasses(counted, counted.names), ClassTargets(None))
     assert n_read == [1]
 
 

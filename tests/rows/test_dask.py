@@ -26,6 +26,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from karnet import KARClassifier, KARClassifierCV, KARRegressor, KARRegressorCV
 from karnet._arrays.threads import ONE_THREAD
+from karnet._estimator.targets import SCAN
 from karnet._lstsq.statistics import Sum
 from karnet._rows.dask import Cutter, DaskPasses, merged_runs, total
 from karnet._rows.memory import in_order, merged
@@ -71,7 +72,7 @@ def many_passes(monkeypatch, solver_sizes, block_sizes):
     """So small blocks that rows are not gathered after the first pass, nor all in the sample."""
     block_sizes(block=2**13, sample=700 * D)
     solver_sizes(product=1e6, loo_in_memory=2**13)
-    monkeypatch.setattr("karnet._estimator.first_pass.HEIGHT", 2**9)
+    monkeypatch.setattr(SCAN, "rows", 2**9)
 
 
 def cut(array, heights=HEIGHTS, width=-1):
@@ -307,11 +308,11 @@ def test_exact_updates_take_a_block_at_a_time(table):
     X, y, _ = table
     rows, targets = cut(X), cut(y)
     net = KARRegressor((20,), hidden="random", random_state=0)
-    with pytest.raises(ValueError, match="one computed block of it after the other"):
+    with pytest.raises(ValueError, match="compute one block after the other"):
         net.partial_fit(rows, targets)
     for k in (0, 4, 6):
         net.partial_fit(rows.blocks[k].compute(), targets.blocks[k].compute())
-    with pytest.raises(ValueError, match="one computed block of it after the other"):
+    with pytest.raises(ValueError, match="compute one block after the other"):
         net.forget(rows, targets)
 
 
@@ -366,12 +367,12 @@ def test_however_rows_are_cut_they_are_added_up_in_one_order(heights, cuts):
     places = [{"start": i, "size": j - i} for i, j in pairwise(edges)]
     ends = [cutter.ends(rows, **place) for rows, place in zip(tables, places, strict=True)]
     runs = []
-    for step in cutter.steps([len(table[0]) for table in tables]):
-        k = step.tables.start
-        if len(step.tables) == 1:
-            runs.append(cutter.whole(tables[k], **places[k], blocks=step.blocks))
+    for blocks, span in cutter.steps([len(table[0]) for table in tables]):
+        k = span.start
+        if len(span) == 1:
+            runs.append(cutter.whole(tables[k], **places[k], blocks=blocks))
         else:
-            runs.append(cutter.seam(*(ends[k] for k in step.tables), block=step.blocks.start))
+            runs.append(cutter.seam(*(ends[k] for k in span), block=blocks.start))
     while len(runs) > 1:
         runs = [merged_runs(*runs[i : i + 3]) for i in range(0, len(runs), 3)]
     assert total(runs[0]).value == expected.value
@@ -381,8 +382,8 @@ def test_rows_that_wait_for_others_do_not_keep_their_table_in_memory():
     cutter = Cutter.into([60, 40], 100, lambda X, y, weight: Sum(X.sum(axis=0)))
     x = np.ones((80, 1))
     parts = cutter.ends((x, x[:, 0], None), start=10, size=80)
-    assert [len(part.rows[0]) for part in parts] == [50, 30]
-    assert all(array.base is None for part in parts for array in part.rows[:2])
+    assert [len(rows[0]) for _, rows in parts] == [50, 30]
+    assert all(array.base is None for _, rows in parts for array in rows[:2])
 
 
 def blas_threads():

@@ -13,7 +13,6 @@ from threading import local
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .._util.messages import shown
 
@@ -67,6 +66,7 @@ def _own_functions(library: str) -> dict[str, Callable[..., Any]]:
     if library == "torch":
         torch = _torch()
         exact = {"compute_mode": "donot_use_mm_for_euclid_dist"}
+        solve = torch.linalg.solve_triangular
         return {
             "expit": torch.sigmoid,
             "log_expit": torch.nn.functional.logsigmoid,
@@ -74,9 +74,7 @@ def _own_functions(library: str) -> dict[str, Callable[..., Any]]:
             "exp_in_place": torch.exp_,
             "distances": lambda X, Z, p: torch.cdist(X, Z, p=float(p), **exact),
             "triangle": lambda A: torch.linalg.qr(A, mode="r").R,
-            "over_triangle": lambda A, R: torch.linalg.solve_triangular(
-                R, A, upper=True, left=False
-            ),
+            "over_triangle": lambda A, R: solve(R, A, upper=True, left=False),
             "cholesky": _cholesky,
         }
     if library == "cupy":
@@ -177,25 +175,17 @@ def upload(x: Any, device: str) -> Any:
     Several threads may copy at a time while others compute.
     """
     torch = _torch()
-    host = torch.from_numpy(np.array(x, order="C") if device == "cpu" else _writeable(x))
+    # Torch requires contiguous and writeable arrays.
+    x = np.array(x, order="C") if device == "cpu" else np.require(x, None, ["C", "W"])
+    host = torch.from_numpy(x)
     if not device.startswith("cuda"):
         return host.to(device)
-    stream = _copy_stream(device)
+    streams = _STREAMS.__dict__
+    if device not in streams:
+        streams[device] = torch.cuda.Stream(device)
+    stream = streams[device]
     with torch.cuda.stream(stream):
         tensor = host.pin_memory().to(device, non_blocking=True)
     stream.synchronize()
     tensor.record_stream(torch.cuda.default_stream(device))
     return tensor
-
-
-def _writeable(x: NDArray[Any]) -> NDArray[Any]:
-    """Return x as torch requires it: contiguous and writeable."""
-    x = np.ascontiguousarray(x)
-    return x if x.flags.writeable else x.copy()
-
-
-def _copy_stream(device: str) -> Any:
-    streams = _STREAMS.__dict__
-    if device not in streams:
-        streams[device] = _torch().cuda.Stream(device)
-    return streams[device]

@@ -46,8 +46,7 @@ def affine(A: Any, V: Any, w: Any) -> Any:
 
 def careful_affine(A: Any, V: Any, w: Any) -> Any:
     """Return ``A V + w`` of NumPy arrays, with no overflow on the way and a finite result."""
-    ones = np.ones((len(A), 1))
-    return careful_product(np.hstack([A, ones]), np.vstack([V, w]))
+    return careful_product(np.hstack([A, np.ones((len(A), 1))]), np.vstack([V, w]))
 
 
 def careful_product(A: Any, B: Any) -> Any:
@@ -115,8 +114,10 @@ def cholesky(K: Any) -> tuple[Callable[[Any], Any], float]:
     factor = _cholesky(K) if own is None else own(K)
     if factor is None:
         return (lambda M: M), 0.0
-    solve, inverse = factor
-    return solve, _reciprocal_condition(K, inverse)
+    xp = namespace(K)
+    norms = [xp.max(xp.sum(xp.abs(each), axis=0)) for each in (K, factor[1])]
+    product = float(norms[0] * norms[1])
+    return factor[0], 1.0 / product if 1.0 <= product < np.inf else 0.0
 
 
 def _cholesky(K: Any) -> tuple[Callable[[Any], Any], Any] | None:
@@ -130,13 +131,6 @@ def _cholesky(K: Any) -> tuple[Callable[[Any], Any], Any] | None:
     if not float(xp.sum(L)) < np.inf:  # CuPy returns NaN for a matrix that is not definite
         return None
     return (lambda M: xp.linalg.solve(K, M)), inverse
-
-
-def _reciprocal_condition(K: Any, inverse: Any) -> float:
-    xp = namespace(K)
-    norms = [xp.max(xp.sum(xp.abs(each), axis=0)) for each in (K, inverse)]
-    product = float(norms[0] * norms[1])
-    return 1.0 / product if 1.0 <= product < np.inf else 0.0
 
 
 def distances(X: Any, Z: Any, p: int) -> Any:

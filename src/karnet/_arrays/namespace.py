@@ -7,6 +7,7 @@ libraries.
 from __future__ import annotations
 
 from dataclasses import fields, is_dataclass, replace
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -30,8 +31,7 @@ def is_host(x: Any) -> bool:
 
 def is_foreign(x: Any) -> bool:
     """Return whether x is an array of another library that follows the array standard."""
-    standard = library(x) in WRAPPED or hasattr(x, "__array_namespace__")
-    return standard and not is_host(x)
+    return not is_host(x) and (library(x) in WRAPPED or hasattr(x, "__array_namespace__"))
 
 
 def namespace(x: Any) -> Any:
@@ -62,8 +62,7 @@ def like(x: Any, values: Any) -> Any:
         return values if is_host(values) else to_numpy(values)
     if type(values) is type(x) and values.device == x.device:
         return values
-    if not isinstance(values, np.ndarray):
-        values = to_numpy(values)
+    values = to_numpy(values)
     # A read-only array is copied: torch would warn of shared memory.
     values = values if values.flags.writeable else values.copy()
     return namespace(x).asarray(values, device=x.device)
@@ -86,8 +85,7 @@ def to_numpy(x: Any) -> NDArray[Any]:
 def on_host(thing: T) -> T:
     """Return a dataclass, nested ones included, with all its arrays as NumPy arrays."""
     if is_dataclass(thing) and not isinstance(thing, type):
-        parts = {each.name: getattr(thing, each.name) for each in fields(thing)}
-        return replace(thing, **{name: on_host(part) for name, part in parts.items()})
+        return replace(thing, **{e.name: on_host(getattr(thing, e.name)) for e in fields(thing)})
     if hasattr(thing, "shape") and not is_host(thing):
         return to_numpy(thing)  # type: ignore[return-value]
     return thing
@@ -113,26 +111,16 @@ def float64(x: Any) -> Any:
     return x if x.dtype == xp.float64 else xp.astype(x, xp.float64)
 
 
-def expit(x: Any) -> Any:
-    """Return ``1 / (1 + exp(-x))``."""
-    return _special("expit", x)
-
-
-def log_expit(x: Any) -> Any:
-    """Return the logarithm of ``1 / (1 + exp(-x))``."""
-    return _special("log_expit", x)
-
-
-def erf(x: Any) -> Any:
-    """Return the error function."""
-    return _special("erf", x)
-
-
 def _special(name: str, x: Any) -> Any:
     if is_host(x):
         return getattr(special, name)(x)
     own = own_function(x, name)
     return like(x, getattr(special, name)(to_numpy(x))) if own is None else own(x)
+
+
+expit = partial(_special, "expit")  # 1 / (1 + exp(-x))
+log_expit = partial(_special, "log_expit")  # the logarithm of 1 / (1 + exp(-x))
+erf = partial(_special, "erf")  # the error function
 
 
 def exp_in_place(x: Any) -> Any:
@@ -213,8 +201,7 @@ def stacked(values: list[Any]) -> Any:
 
 def log_odds(x: Any, least: float) -> Any:
     """Return ``log|x / (1 - x)|`` on a device, the odds clipped to `least` and ``1 / least``."""
-    kernel = log_odds_kernel(library(x)) if is_cuda(x) else None
-    if kernel is not None:
+    if is_cuda(x) and (kernel := log_odds_kernel(library(x))) is not None:
         return kernel(x, least)
     xp = namespace(x)
     x = xp.clip(x, -1e300, 1e300)  # the quotient has a limit at infinity, but inf / inf is NaN

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from time import perf_counter
@@ -14,7 +13,7 @@ from .._network.input_metric import kernel_metric
 from .._network.nystroem import fit_nystroem
 from .._util.types import Array, Indices, Mask
 from .member import Member
-from .search import Search, refitted
+from .search import ERROR, Search, refitted
 from .views import Stretched
 
 
@@ -41,23 +40,12 @@ SEARCH_SIZES = SearchSizes()
 
 @dataclass(frozen=True)
 class Average:
-    """Members, their mean left-out predictions, and all candidates of the search.
-
-    Attributes
-    ----------
-    members : list of Member
-        The members that are averaged.
-    tried : list of Member
-        All members of the search, the best first.
-    left_out : ndarray of shape (m, q)
-        For every row the mean prediction of members fitted without it.
-    honest : ndarray of bool of shape (m,)
-        The rows that judge the average: all rows, or those whose labels had no part in the search.
-    """
+    """Members that are averaged, and all candidates of the search."""
 
     members: list[Member]
-    tried: list[Member]
-    left_out: Array
+    tried: list[Member]  # all members of the search, the best first
+    left_out: Array  # for every row the mean prediction of members fitted without it
+    # The rows that judge the average: all rows, or those whose labels had no part in the search.
     honest: Mask
 
     def importances(self, X: Array, weight: Array) -> Array:
@@ -65,19 +53,16 @@ class Average:
         step, d = max(len(X) // SEARCH_SIZES.importance_rows, 1), X.shape[1]
         total = np.zeros(d)
         for member in self.members:
-            squares = _squared_slopes(member, X[::step], weight[::step])
+            M = kernel_metric(member.network, member.view(X[::step]), weight[::step])
+            root = member.view.root if isinstance(member.view, Stretched) else np.ones(1)
+            # The diagonal of the metric in units of the view before it was stretched.
+            if root.ndim == 1:
+                squares = (M if M.ndim == 1 else M.diagonal()) * root**2
+            else:
+                squares = np.einsum("ij,jk,ik->i", root, M, root)
             of_feature = np.bincount(member.view.features, squares, minlength=d)
             total += of_feature / (of_feature.sum() or 1.0)
         return np.asarray(total / total.sum()) if total.any() else np.full(d, 1.0 / d)
-
-
-def _squared_slopes(member: Member, X: Array, weight: Array) -> Array:
-    """Return the diagonal of the metric in units of the view before it was stretched."""
-    M = kernel_metric(member.network, member.view(X), weight)
-    root = member.view.root if isinstance(member.view, Stretched) else np.ones(1)
-    if root.ndim == 1:
-        return (M if M.ndim == 1 else M.diagonal()) * root**2
-    return np.asarray(np.einsum("ij,jk,ik->i", root, M, root))
 
 
 def fit_average(
@@ -91,26 +76,11 @@ def fit_average(
     seconds: float = np.inf,
     device: str | None = None,
 ) -> Average:
-    """Search for members, and fit the best of them to all rows.
+    """Search for members, and fit at most `n_members` of the best of them to all rows.
 
-    Parameters
-    ----------
-    X : ndarray of shape (m, d)
-        The rows.
-    targets : RidgeTargets
-        Their targets, and the rule that judges members.
-    strata : ndarray of int of shape (m,)
-        Groups of rows with equal shares in samples and folds.
-    rng : RandomState
-        Draws samples and folds.
-    n_members : int
-        Largest number of members in the average.
-    width : int
-        Largest number of rows for infinitely wide layers; the number of units for longer tables.
-    seconds : float
-        Time limit of the fit.
-    device : str, optional
-        The device on which layers of finite width are fitted.
+    The targets hold the rule that judges members. `strata` are groups of rows with equal shares in
+    samples and folds. `width` is the largest number of rows for infinitely wide layers, and the
+    number of units for longer tables, whose layers are fitted on the device.
     """
     budget = Budget(seconds, perf_counter())
     n_rows = budget.rows_to_search(min(SEARCH_SIZES.rows, width))
@@ -119,15 +89,20 @@ def fit_average(
     whole = len(rows) == len(X)
     seen = targets if whole else targets.of(rows)
     folds = seen.splits or _folds(strata[rows], SEARCH_SIZES.n_folds, rng)
-    tried = _searched(Search(X[rows], seen, folds).members(), budget, whole)
-    good = [
-        member for member in tried if member.error <= (1.0 + SEARCH_SIZES.margin) * tried[0].error
-    ]
+    for found in Search(X[rows], seen, folds).members():
+        tried = sorted(found, key=ERROR)
+        if not budget.searches(whole):
+            break
+    most = (1.0 + SEARCH_SIZES.margin) * tried[0].error
+    good = [member for member in tried if member.error <= most]
     honest = np.ones(len(X), dtype=bool)
     if whole:
         members = good[:n_members]
     else:
-        few = _of_each_kernel(good)[: min(SEARCH_SIZES.n_members_of_long_tables, n_members)]
+        # The best of each kernel: further members of a kernel differ little.
+        best = {member.shape.kernel: member for member in reversed(good)}
+        few = [member for member in good if member is best[member.shape.kernel]]
+        few = few[: min(SEARCH_SIZES.n_members_of_long_tables, n_members)]
         h = budget.units(X.shape, width, len(few))
         if len(X) <= h:
             folds = targets.splits or _folds(strata, SEARCH_SIZES.n_folds, rng)
@@ -141,29 +116,12 @@ def fit_average(
     return Average(members, tried, left_out, honest)
 
 
-def _searched(steps: Iterator[list[Member]], budget: Budget, whole: bool) -> list[Member]:
-    """Return the members that the search finds within the time, the best first."""
-    members = next(steps)
-    while budget.searches(whole):
-        more = next(steps, None)
-        if more is None:
-            break
-        members = more
-    return sorted(members, key=lambda member: member.error)
-
-
 def _shaped_by(member: Member, X: Array, targets: RidgeTargets) -> Member:
     """Return a member whose metric, if it has one, is computed from the given rows."""
     if member.before is None:
         return member
     view = member.view.view if isinstance(member.view, Stretched) else member.view
     return refitted(member, view(X), targets)[-1]
-
-
-def _of_each_kernel(members: list[Member]) -> list[Member]:
-    """Return the first member of each kernel: further members of a kernel differ little."""
-    first = {member.shape.kernel: member for member in reversed(members)}
-    return [member for member in members if member is first[member.shape.kernel]]
 
 
 def with_centres(

@@ -25,24 +25,10 @@ def jackknife_plus(
     on that row and s_i(x) the slope of f(x) with respect to the row's target. For members of finite
     width, which are no such solution, f(x) itself is used.
 
-    Parameters
-    ----------
-    members : sequence of Member
-        The members.
-    predictions : ndarray of shape (k, q)
-        Their mean predictions for new rows.
-    X : ndarray of shape (k, d)
-        These rows.
-    errors : ndarray of shape (m, q)
-        For each row of the training set, its target less its left-out prediction.
-    weight : ndarray of shape (m,), optional
-        The sample weights.
-    coverage : float
-        The probability with which an interval should contain its target.
-
-    Returns
-    -------
-    ndarray of shape (k, q, 2)
+    `predictions` are the means of the members for the new rows X, of shape (k, q). `errors` are the
+    targets of the training set less their left-out predictions, and `weight` are its sample
+    weights. An interval should contain its target with the probability `coverage`. The ends have
+    the shape (k, q, 2).
     """
     judged = ~np.isnan(errors[:, 0])
     e = errors[judged]

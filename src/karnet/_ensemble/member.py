@@ -36,36 +36,16 @@ class Shape:
 
 @dataclass(frozen=True)
 class Member:
-    """A fitted member.
-
-    Attributes
-    ----------
-    shape : Shape
-        The hyper-parameters.
-    network : Network
-        The network: a view, a kernel map and one layer.
-    alpha_ : float
-        The ridge.
-    error : float
-        The squared error of `left_out`.
-    left_out : ndarray of shape (m, q)
-        For every row the prediction of a fit without it.
-    path : RidgePath or None
-        All ridge solutions, if all rows are centres.
-    before : Member or None
-        The member whose metric stretched the view.
-    width : float
-        The number of hidden units: infinite if all rows are centres.
-    """
+    """A fitted member."""
 
     shape: Shape
-    network: Network
-    alpha_: float
-    error: float
-    left_out: Array
-    path: RidgePath | None = None
-    before: Member | None = None
-    width: float = np.inf
+    network: Network  # a view, a kernel map and one layer
+    alpha_: float  # the ridge
+    error: float  # the squared error of `left_out`
+    left_out: Array  # for every row the prediction of a fit without it
+    path: RidgePath | None = None  # all ridge solutions, if all rows are centres
+    before: Member | None = None  # the member whose metric stretched the view
+    width: float = np.inf  # the number of hidden units: infinite if all rows are centres
 
     @property
     def view(self) -> View:
@@ -125,11 +105,6 @@ class Member:
         return replace(self, before=None, left_out=nothing, path=self.path if path else None)
 
 
-def typical_distance(D: Array, weight: Array) -> float:
-    """Return the mean distance between two rows, weighted; 1 if all rows are equal."""
-    return float(weight @ D @ weight / weight.sum() ** 2) or 1.0
-
-
 def fit_all(shape: Shape, view: View, A: Array, G: Array, targets: RidgeTargets) -> Member:
     """Return the member with all rows as centres and the ridge of the least left-out error.
 
@@ -142,8 +117,9 @@ def fit_all(shape: Shape, view: View, A: Array, G: Array, targets: RidgeTargets)
 
 def _kernel_matrix(shape: Shape, A: Array, G: Array, weight: Array) -> tuple[Array, KernelMap]:
     """Return the kernel matrix and the kernel map of all rows from their distances or products."""
-    kernel = KERNELS[shape.kernel]
-    scale = shape.scale * typical_distance(G, weight) if kernel.scaled else 1.0
+    kernel, scale = KERNELS[shape.kernel], 1.0
+    if kernel.scaled:  # relative to the mean distance between two rows, if they are not all equal
+        scale = shape.scale * (float(weight @ G @ weight / weight.sum() ** 2) or 1.0)
     return kernel.profile(G, scale, shape.depth), KernelMap(shape.kernel, scale, shape.depth, Z=A)
 
 
@@ -151,16 +127,12 @@ def solved(shape: Shape, view: View, A: Array, targets: RidgeTargets, alpha: flo
     """Return the member with all rows as centres and a given ridge, not judged."""
     weight = targets.weight
     K, kernel = _kernel_matrix(shape, A, KERNELS[shape.kernel].geometry(A, A), weight)
-    C = _ridge_solution(K, alpha / weight, np.hstack([np.ones((len(K), 1)), targets.Y]))
+    ridge = alpha / weight
+    while (factor := Cholesky.of(K.T, ridge)) is None:  # not definite: a larger ridge
+        ridge = np.maximum(10.0 * ridge, default_rcond(len(K)))
+    C = factor.solve(np.hstack([np.ones((len(K), 1)), targets.Y]))
     # With a bias, the coefficients of the rows sum to zero.
     b = C[:, 1:].sum(axis=0) / C[:, 0].sum()
     D = C[:, 1:] - np.outer(C[:, 0], b)
     network = kernel_network(D, b, kernel, view)
     return Member(shape, network, alpha, np.nan, np.empty((0, len(b))))
-
-
-def _ridge_solution(K: Array, ridge: Array, B: Array) -> Array:
-    """Return the solution of ``(K + ridge) C = B``, with a larger ridge if K is not definite."""
-    while (factor := Cholesky.of(K.T, ridge)) is None:
-        ridge = np.maximum(10.0 * ridge, default_rcond(len(K)))
-    return factor.solve(B)

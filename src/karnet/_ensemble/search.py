@@ -13,10 +13,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from operator import attrgetter
 
 import numpy as np
 
-from .._network.infinite_width import RidgeTargets, left_out_error, split_mean
+from .._network.infinite_width import RidgeTargets
 from .._network.input_metric import kernel_metric, metric_root
 from .._network.layers import scores
 from .._rows.memory import in_order
@@ -25,10 +26,12 @@ from ..kernels import KERNELS
 from .member import Member, Shape, fit_all, solved
 from .views import Stretched, View, distinct_views, stretch
 
+# The order of members, the best first.
+ERROR = attrgetter("error")
 # Scales tried for plain members, relative to the typical distance between rows.
 SCALES = {"laplace_l1": (0.5, 1.0, 2.0, 4.0), "gaussian": (0.25, 0.5, 1.0, 2.0)}
 # Depths tried for kernels without a scale.
-DEPTHS = (1, 2, 3, 4)
+DEPTHS = {"tangent": (1, 2, 3, 4)}
 # Scales tried for stretched members.
 STRETCHED_SCALES = (0.5, 1.0, 2.0)
 # The kernels of stretched members.
@@ -41,20 +44,11 @@ LEAST_STRETCH = 1e-3
 
 @dataclass(frozen=True)
 class Search:
-    """Members for one table, the most promising first.
-
-    Attributes
-    ----------
-    X : ndarray of shape (m, d)
-        The rows.
-    targets : RidgeTargets
-        The targets.
-    folds : list of ndarray of int
-        The rows left out together to judge members with a hidden layer that labels shaped.
-    """
+    """Members for one table, the most promising first."""
 
     X: Array
     targets: RidgeTargets
+    # The rows left out together to judge members with a hidden layer that labels shaped.
     folds: Sequence[Indices]
 
     @cached_property
@@ -66,7 +60,7 @@ class Search:
         """Yield all members so far, after each step of the search."""
         members = [self.plain(name, "laplace_l1") for name in self.views]
         yield members
-        best = min(members, key=lambda member: member.error).shape.view
+        best = min(members, key=ERROR).shape.view
         for name in dict.fromkeys([best, *self.views]):
             members = [*members, self.plain(name, "gaussian")]
             yield members
@@ -74,25 +68,24 @@ class Search:
         yield members
         for kernel in STRETCHED_KERNELS:
             of_kernel = [member for member in members if member.shape.kernel == kernel]
-            stretched = self.shaped(min(of_kernel, key=lambda member: member.error))
-            members = [*members, *stretched]
+            members = [*members, *self.shaped(min(of_kernel, key=ERROR))]
             yield members
 
     def plain(self, name: str, kernel: str) -> Member:
         """Return the best member with this view and kernel."""
-        view, A = self.views[name]
-        G = KERNELS[kernel].geometry(A, A)
-        if KERNELS[kernel].scaled:
-            shapes = [Shape(name, kernel, scale) for scale in SCALES[kernel]]
-        else:
-            shapes = [Shape(name, kernel, depth=depth) for depth in DEPTHS]
-        return self._best(shapes, view, A, G)
+        shapes = [
+            Shape(name, kernel, scale, depth)
+            for scale in SCALES.get(kernel, (1.0,))
+            for depth in DEPTHS.get(kernel, (1,))
+        ]
+        return self._best(shapes, *self.views[name])
 
-    def _best(self, shapes: list[Shape], view: View, A: Array, G: Array) -> Member:
+    def _best(self, shapes: list[Shape], view: View, A: Array) -> Member:
         """Return the member of the smallest error; an interrupt cancels fits not yet begun."""
+        G = KERNELS[shapes[0].kernel].geometry(A, A)
         fit = partial(fit_all, view=view, A=A, G=G, targets=self.targets)
         with closing(in_order(fit, shapes)) as members:
-            return min(members, key=lambda member: member.error)
+            return min(members, key=ERROR)
 
     def shaped(
         self,
@@ -112,10 +105,9 @@ class Search:
             members = refitted(rounds[-1], plain.X_fit_[kept], self.targets.of(kept))
             return fold, np.array([scores(each.network, self.X[fold]) for each in members])
 
-        Y, weight = self.targets.Y, self.targets.weight
         with closing(in_order(of_fold, list(self.folds))) as folds:
-            left_out = split_mean((len(rounds), *Y.shape), folds)
-        errors = [left_out_error(Y, each, weight) for each in left_out]
+            left_out = self.targets.left_out(len(rounds), folds)
+        errors = [self.targets.error(each) for each in left_out]
         scale = plain.error / (errors[0] or 1.0)
         return [
             replace(member, error=scale * error, left_out=predictions)
@@ -125,21 +117,16 @@ class Search:
     def like(self, member: Member) -> Member:
         """Return a member of the same view, shape and rounds, fitted to these rows."""
         first, *others = member.rounds
-        A = first.view(self.X)
-        G = first.kernel.geometry(A, A)
-        plain = fit_all(first.shape, first.view, A, G, self.targets)
+        plain = self._best([first.shape], first.view, first.view(self.X))
         if not others:
             return plain
         return self.shaped(plain, [(each.shape.scale,) for each in others])[-1]
 
     def _stretched(self, before: Member, scales: Sequence[float]) -> Member:
         """Return the best member whose view is stretched by the metric of the member before."""
-        view = _stretched_view(before, self.targets.weight)
-        A = view(self.X)
-        G = before.kernel.geometry(A, A)
-        k = before.shape.rounds + 1
+        view, k = _stretched_view(before, self.targets.weight), before.shape.rounds + 1
         shapes = [replace(before.shape, scale=scale, rounds=k) for scale in scales]
-        return replace(self._best(shapes, view, A, G), before=before)
+        return replace(self._best(shapes, view, view(self.X)), before=before)
 
 
 def _stretched_view(member: Member, weight: Array) -> Stretched:

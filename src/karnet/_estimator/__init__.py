@@ -1,1 +1,1 @@
-"""The parts of the scikit-learn estimators."""
+"""The scikit-learn side of the estimators: parameters, checks, targets, updates and scores."""

@@ -8,17 +8,16 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from copy import copy
-from functools import partial
+from functools import partial, wraps
 from itertools import repeat
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
-from .._rows.memory import Statistic
+from .._rows.memory import S
 from .._rows.streamed import Passes, column_names
 
-S = TypeVar("S", bound=Statistic)
+Method = TypeVar("Method", bound=Callable[..., Any])
 
 # Rows that are scored at a time.
 SCORED_ROWS = 2**16
@@ -30,25 +29,37 @@ def is_dask(*tables: Any) -> bool:
     return dask is not None and any(map(dask.is_dask_collection, tables))
 
 
-def passes_over(
-    as_inputs: Callable[[Any], Any], X: Any, y: Any, sample_weight: Any = None
-) -> Passes:
-    """Return passes over Dask collections; `as_inputs` converts a block of X to an array."""
+def passes_over(X: Any, y: Any, sample_weight: Any) -> Passes | None:
+    """Return passes over the blocks of Dask collections; None for rows in memory."""
+    if not is_dask(X, y, sample_weight):
+        return None
     from .._rows.dask import DaskPasses
+    from .validation import plain_inputs
 
-    return DaskPasses.over(as_inputs, X, y, sample_weight)
+    return DaskPasses.over(plain_inputs, X, y, sample_weight)
 
 
-def over_blocks(
-    estimator: Any, of_block: Callable[..., S], as_inputs: Callable[[Any], Any], *tables: Any
-) -> S:
+def over_blocks(estimator: Any, of_block: Callable[..., S], *tables: Any) -> S:
     """Return the merged results of ``of_block(estimator, X, y, weight)`` for all blocks."""
     from .._rows.dask import check_kind, row_of_zeros
 
     check_kind("X", tables[0])
     estimator.predict(row_of_zeros(tables[0]))  # raises an error if the columns of X do not fit
-    passes = passes_over(as_inputs, *tables)
+    passes = passes_over(*tables)
+    assert passes is not None
     return passes.reduce(partial(of_block, _for_blocks(estimator)), repeat(SCORED_ROWS))
+
+
+def lazy_for_dask(method: Method) -> Method:
+    """Return a method that predicts lazily for a Dask collection, and as before for other rows."""
+
+    @wraps(method)
+    def predict(self: Any, X: Any, *args: Any, **options: Any) -> Any:
+        if not is_dask(X):
+            return method(self, X, *args, **options)
+        return lazily(self, method.__name__, X, *args, **options)
+
+    return cast(Method, predict)
 
 
 def lazily(estimator: Any, method: str, X: Any, *args: Any, **options: Any) -> Any:
@@ -74,8 +85,5 @@ def _for_blocks(estimator: Any, names: tuple[str, ...] | None = None) -> Any:
     return copied
 
 
-def _predict(
-    method: str, args: tuple[Any, ...], options: dict[str, Any], X: Any, estimator: Any
-) -> NDArray[Any]:
-    predictions: NDArray[Any] = getattr(estimator, method)(X, *args, **options)
-    return predictions
+def _predict(method: str, args: Any, options: Any, X: Any, estimator: Any) -> Any:
+    return getattr(estimator, method)(X, *args, **options)

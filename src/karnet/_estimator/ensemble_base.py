@@ -1,12 +1,13 @@
-"""What the classifier and the regressor that settle everything themselves share."""
+"""The base of KARClassifierCV and KARRegressorCV: parameters, selection and prediction."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, is_classifier
+from sklearn.base import is_classifier
 from sklearn.model_selection import check_cv
 from sklearn.utils.validation import check_is_fitted
 
@@ -16,24 +17,28 @@ from .._ensemble.average import Average, fit_average
 from .._network.infinite_width import RidgeTargets, Splits
 from .._network.layers import Network, mean_scores
 from .._rows.memory import dense
+from .._util.checks import check_positive, check_positive_integer
 from .._util.messages import shown
+from .._util.text_table import TextTable
 from ..activations import Array
 from . import parameters, validation
-from .notebook import ShowsLayers
+from .dask_methods import is_dask
+from .notebook import KAREstimator, table_of_members
 
-__all__ = ["KARNetworkCV"]
-
-# Ridges as shares of the mean eigenvalue of the hidden layer's products.
+# Ridges to select from by default, relative to the mean eigenvalue of the kernel matrix.
 RIDGES = np.logspace(-6, 2, 17)
-# Differences of larger inputs may overflow, and slopes over those of smaller ones.
-LARGEST, LEAST = 1e300, 1e-290
-# The least weight beside the largest, below which it would make no difference; and weights whose
-# squares may underflow.
-LEAST_WEIGHT, LIGHT = 1e-12, 1e-100
+# Largest input: differences of larger ones may overflow.
+LARGEST_INPUT = 1e300
+# Least positive input: slopes over differences of smaller ones may overflow.
+LEAST_INPUT = 1e-290
+# Least weight relative to the largest: smaller ones make no difference.
+LEAST_RELATIVE_WEIGHT = 1e-12
+# Largest weight below which all are rescaled: their squares may underflow.
+LEAST_LARGEST_WEIGHT = 1e-100
 
 
-class KARNetworkCV(ShowsLayers, BaseEstimator):
-    """What the classifier and the regressor share: the parameters, and how members are learned."""
+class KARNetworkCV(KAREstimator):
+    """The parameters of KARClassifierCV and KARRegressorCV, and the average that is fitted."""
 
     def __init__(
         self,
@@ -60,27 +65,12 @@ class KARNetworkCV(ShowsLayers, BaseEstimator):
         return tags
 
     def _refuse_dask(self, *tables: Any) -> None:
-        if validation.is_dask(*tables):
+        if is_dask(*tables):
             name = type(self).__name__
             raise ValueError(
-                f"{name} learns from rows in memory only, and these are in a Dask collection: use "
-                f"{name.removesuffix('CV')}, which learns from one block by block."
+                f"{name} needs rows in memory, but these are in a Dask collection: use "
+                f"{name.removesuffix('CV')}, which is fitted to Dask collections block by block."
             )
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        # What was kept before a parameter came has its default.
-        defaults = type(self)().get_params(deep=False)
-        super().__setstate__(state | {name: defaults[name] for name in defaults.keys() - state})
-
-    def _limits(self) -> dict[str, Any]:
-        seconds = np.inf
-        if self.time_budget is not None:
-            seconds = parameters.check_positive("time_budget", self.time_budget)
-        return {
-            "n_members": parameters.check_positive_integer("n_estimators", self.n_estimators),
-            "width": parameters.check_positive_integer("width", self.width),
-            "seconds": seconds,
-        }
 
     def _ridges(self) -> Array:
         if self.alphas is None:
@@ -90,69 +80,96 @@ class KARNetworkCV(ShowsLayers, BaseEstimator):
             raise ValueError(f"alphas={shown(self.alphas)} must hold positive, finite numbers.")
         return np.sort(ridges)
 
-    def _splits(self, X: Array, y: NDArray[Any], kept: NDArray[np.bool_]) -> Splits:
-        """Return the rows that are left out together, counted among those kept."""
+    def _splits(
+        self, X: Array, y: Any, kept: NDArray[np.intp], check: Callable[..., Any]
+    ) -> Splits:
+        """Return the rows that are left out together, as indices among the rows kept."""
         if self.cv is None:
             return None
+        y = check(y, len(X))
         try:
             splitter = check_cv(self.cv, y, classifier=is_classifier(self))
             tests = [np.asarray(test) for _, test in splitter.split(X, y)]
         except (AttributeError, IndexError, TypeError, ValueError) as error:
-            said = str(error).partition("\n")[0].rstrip(".")
-            raise ValueError(f"cv={shown(self.cv)} cannot split the rows: {said}.") from error
+            message = str(error).partition("\n")[0].rstrip(".")
+            raise ValueError(f"cv={shown(self.cv)} cannot split the rows: {message}.") from error
         numbers = all(test.ndim == 1 and test.dtype.kind in "iu" for test in tests)
         if not tests or not numbers or any((test >= len(y)).any() for test in tests):
-            raise ValueError(f"cv={shown(self.cv)} must leave out rows, named by their numbers.")
-        place = np.cumsum(kept) - 1
-        return [place[test[kept[test]]] for test in tests if kept[test].any()]
+            raise ValueError(
+                f"cv={shown(self.cv)} must give at least one split, with test rows as integer "
+                f"indices below {len(y)}."
+            )
+        place = np.full(len(y), -1)
+        place[kept] = np.arange(len(kept))
+        places = [place[test] for test in tests]
+        return [each[each >= 0] for each in places if (each >= 0).any()]
 
     @staticmethod
-    def _felt(weight: Array | None) -> Array | None:
-        """Return positive weights none of which is too small beside the others, or at all."""
+    def _clipped(weight: Array | None) -> Array | None:
+        """Return positive weights that are neither negligible relative to the largest nor tiny."""
         if weight is None:
             return None
-        most = weight.max()
-        weight = np.maximum(weight, LEAST_WEIGHT * most)
-        return weight / most if most < LIGHT else weight
+        largest = weight.max()
+        weight = np.maximum(weight, LEAST_RELATIVE_WEIGHT * largest)
+        return weight / largest if largest < LEAST_LARGEST_WEIGHT else weight
 
-    def _learn(
+    def _fit_average(
         self,
         X: Array,
         Y: Array,
         weight: Array | None,
+        kept: NDArray[np.intp],
         splits: Splits,
         strata: NDArray[np.intp],
-    ) -> Average:
-        """Learn from rows of positive weight."""
-        limits, ridges, device = self._limits(), self._ridges(), check_device(self.device)
-        if len(X) < 2:
-            raise ValueError(f"X must have at least two rows, but has {len(X)} (n_samples=1).")
+    ) -> tuple[Array, NDArray[np.bool_]]:
+        """Select networks and fit them to the rows kept.
+
+        Returns left-out predictions of all rows, and which of the rows kept have one that is not
+        optimistic. Rows that were not kept are predicted.
+        """
+        budget = self.time_budget
+        limits: dict[str, Any] = {
+            "seconds": np.inf if budget is None else check_positive("time_budget", budget),
+            "n_members": check_positive_integer("n_estimators", self.n_estimators),
+            "width": check_positive_integer("width", self.width),
+        }
+        ridges, device = self._ridges(), check_device(self.device)
+        if len(kept) < 2:
+            raise ValueError(f"X must have at least two rows, but has {len(kept)} (n_samples=1).")
         rng = parameters.check_generator(self.random_state)
-        weights = np.ones(len(X)) if weight is None else weight
+        weights, rows = np.ones(len(kept)) if weight is None else weight, X[kept]
         targets = RidgeTargets(Y, weights, ridges, splits)
         with ONE_THREAD():
-            average = fit_average(X, targets, strata, rng, device=device, **limits)
-        # Paths are large, and needed for intervals alone.
-        kept = [member.trimmed(path=not is_classifier(self)) for member in average.members]
-        self.estimators_ = kept
+            average = fit_average(rows, targets, strata, rng, device=device, **limits)
+        # Only prediction intervals need the paths, which are large.
+        path = not is_classifier(self)
+        self.estimators_ = [member.trimmed(path) for member in average.members]
         self.cv_results_ = _results(average)
-        self.feature_importances_ = average.importances(X, weights)
-        return average
+        self.feature_importances_ = average.importances(rows, weights)
+        left_out = np.empty((len(X), Y.shape[1]))
+        left_out[kept] = average.left_out
+        if len(kept) < len(X):
+            others = np.delete(np.arange(len(X)), kept)
+            left_out[others] = self._predictions_for(X[others])
+        return left_out, average.honest & ~np.isnan(average.left_out[:, 0])
+
+    def _layer_table(self) -> TextTable | None:
+        return table_of_members(self.estimators_) if hasattr(self, "estimators_") else None
 
     def _rows(self, X: Any, reset: bool) -> Array:
-        """Return checked inputs, the largest moved in and the least moved to zero."""
+        """Return checked inputs, the largest clipped and the smallest set to zero."""
         X = dense(validation.check_inputs(self, X, reset=reset))
         sizes = np.abs(X)
-        vanishing = (sizes < LEAST) & (sizes > 0.0)
+        vanishing = (sizes < LEAST_INPUT) & (sizes > 0.0)
         if vanishing.any():
             X = np.where(vanishing, 0.0, X)
-        return np.clip(X, -LARGEST, LARGEST) if (sizes > LARGEST).any() else X
+        return np.clip(X, -LARGEST_INPUT, LARGEST_INPUT) if (sizes > LARGEST_INPUT).any() else X
 
-    def _answers(self, X: Any) -> Array:
+    def _mean_predictions(self, X: Any) -> Array:
         check_is_fitted(self)
-        return self._answers_to(self._rows(X, reset=False))
+        return self._predictions_for(self._rows(X, reset=False))
 
-    def _answers_to(self, X: Array) -> Array:
+    def _predictions_for(self, X: Array) -> Array:
         with ONE_THREAD():
             return mean_scores(self._networks(), X, check_device(self.device))
 
@@ -162,7 +179,7 @@ class KARNetworkCV(ShowsLayers, BaseEstimator):
 
 
 def _results(average: Average) -> dict[str, NDArray[Any]]:
-    """Return what was tried, one column for each property; pandas reads it."""
+    """Return the networks that were tried, one column for each property."""
     chosen = {member.shape for member in average.members}
     columns: dict[str, list[Any]] = {
         "view": [member.shape.view for member in average.tried],

@@ -1,4 +1,4 @@
-"""What every estimator of a KAR network shares: the parameters and the network they describe."""
+"""The base of KARClassifier and KARRegressor: their parameters, and every way to fit a network."""
 
 from __future__ import annotations
 
@@ -10,38 +10,36 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from .._arrays.namespace import check_device, is_foreign, like, on_host
 from .._arrays.threads import one_thread_if_narrow
-from .._lstsq.solve import check_non_negative, check_rcond, check_solver
-from .._network.infinite_width import KernelMap, infinite_layers
+from .._network.infinite_width import KernelMap
 from .._network.layers import Layer, Network, outputs, scores
 from .._rows.device import on_device
 from .._rows.memory import Rows, Table
-from .._rows.streamed import LocalPasses, Passes, Streamed
-from .._util.messages import shown
-from ..activations import Activation, Array, Function, resolve_activation, through_exp
+from .._rows.streamed import LocalPasses, Passes, Raw
+from .._util.text_table import TextTable
+from ..activations import Activation, Array, Function
 from ..blocks import Blocks
 from ..learner import Plan, Report, learn, learn_by_metric, learn_in_dual
 from . import parameters, validation
-from .notebook import ShowsLayers
-
-__all__ = ["AnyActivation", "KARNetwork"]
+from .notebook import KAREstimator, table_of_layers
+from .targets import AnyTargets, scanned
+from .updates import OutputLayer, of_finite_width
 
 AnyActivation = str | Activation | tuple[Function, Function]
 
-# What one kind of network has and another has not.
-LEARNED = (
+# Fitted attributes that only some kinds of networks have.
+OPTIONAL = (
     *("coefs_", "intercepts_"),
     *("metric_", "feature_importances_"),
     *("X_fit_", "dual_coef_", "intercept_"),
 )
 
 
-class KARNetwork(ShowsLayers, BaseEstimator):
-    """What classifier and regressor share: the parameters and the network they describe."""
+class KARNetwork(KAREstimator):
+    """The parameters of KARClassifier and KARRegressor, and the network that is fitted."""
 
     def __init__(
         self,
@@ -82,150 +80,158 @@ class KARNetwork(ShowsLayers, BaseEstimator):
         tags.array_api_support = True
         return tags
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        # What was kept before a parameter came has its default.
-        defaults = type(self)().get_params(deep=False)
-        super().__setstate__(state | {name: defaults[name] for name in defaults.keys() - state})
+    # The output activation if none is given; None for the activation of the hidden layers.
+    _default_output: Activation | None = None
 
-    def _plan(self, default_output: Activation | None) -> tuple[Plan, tuple[int, ...]]:
-        """Return what the parameters ask for; `default_output` None stands for the hidden f.
+    @abstractmethod
+    def _targets(self, plan: Plan) -> AnyTargets:
+        """Return the kind of targets, and what is known of them from earlier rows."""
 
-        Infinitely wide layers have no sizes: the plan has their kernel.
-        """
-        depth = parameters.infinite_depth(self.hidden_layer_sizes)
-        sizes = () if depth else parameters.check_sizes(self.hidden_layer_sizes)
-        n_layers = depth or len(sizes)
-        f = resolve_activation(self.activation)
-        hidden = self._hidden(f, n_layers)
-        n_sweeps = parameters.check_positive_integer("n_sweeps", self.n_sweeps)
-        if n_sweeps > 1 and hidden != "pullback":
-            raise ValueError(f"n_sweeps={n_sweeps} needs hidden='pullback': others solve once.")
-        output, input_map = self._output_activation(f, default_output, n_layers > 0), None
-        if not output.invertible:
-            input_map, output = through_exp(output)
-        direct_links = parameters.check_flag("direct_links", self.direct_links)
-        plan = Plan(
-            activations=(f,) * n_layers + (output,),
-            hidden=hidden,
-            alpha=check_non_negative("alpha", self.alpha),
-            solver=check_solver(self.solver),
-            rcond=check_rcond(self.rcond),
-            n_sweeps=n_sweeps,
-            n_rounds=parameters.check_positive_integer("n_rounds", self.n_rounds),
-            fit_intercept=parameters.check_flag("fit_intercept", self.fit_intercept),
-            direct_links=direct_links,
-            input_map=input_map,
-            kernel=infinite_layers(f, depth, self.init, direct_links) if depth else None,
-        )
-        return plan, sizes
-
-    def _hidden(self, f: Activation, n_layers: int) -> str:
-        """Return how hidden layers are learned, if their activation and number allow for it."""
-        known = ("pullback", "random", "metric")
-        hidden = parameters.check_one_of("hidden", self.hidden, known)
-        if self._infinite and hidden != "random":
-            raise ValueError(
-                f"hidden={hidden!r} needs finite hidden_layer_sizes: infinitely wide layers have "
-                "no weights to learn, use hidden='random'."
-            )
-        if hidden == "metric":
-            parameters.check_differentiable("activation", f)
-            if not n_layers:
-                raise ValueError("hidden='metric' needs a hidden layer: hidden_layer_sizes is ().")
-        if hidden == "pullback" and n_layers:
-            parameters.check_invertible("activation", f, "use hidden='random'")
-        return hidden
-
-    @property
-    def _infinite(self) -> bool:
-        """Whether hidden layers are infinitely wide, so that there are no weights."""
-        return parameters.infinite_depth(self.hidden_layer_sizes) > 0
-
-    def _output_activation(
-        self, f: Activation, default: Activation | None, has_hidden: bool
-    ) -> Activation:
-        if self.output_activation is None:
-            if default is not None:
-                return default
-            # A hidden activation without inverse cannot be the output's too.
-            return f if f.invertible or not has_hidden else resolve_activation("identity")
-        output = resolve_activation(self.output_activation, "output_activation")
-        if has_hidden:
-            parameters.check_invertible("output_activation", output, "use 'identity'")
-        return output
-
-    def _draw(self, plan: Plan, sizes: tuple[int, ...], d: int, q: int) -> list[Layer]:
-        """Return the layers learning starts from: those above the first, or all below the last."""
-        widths, activations = (d, *sizes), plan.activations[: len(sizes)]
-        biases = [True] * len(sizes)
-        if sizes and plan.hidden == "pullback":
-            widths, activations = (*sizes, q), plan.activations[1:]
-            biases[-1] = plan.fit_intercept
-        shapes = [(widths[k] + bias, widths[k + 1]) for k, bias in enumerate(biases)]
-        try:
-            weights = self._initial_weights(shapes, biases)
-        except (MemoryError, OverflowError) as error:
-            raise MemoryError(
-                f"hidden_layer_sizes={shown(self.hidden_layer_sizes)} takes more memory than there "
-                "is: give smaller layers."
-            ) from error
-        return [
-            Layer(W[1:], W[0], f) if bias else Layer(W, np.zeros(W.shape[1]), f)
-            for W, bias, f in zip(weights, biases, activations, strict=True)
-        ]
-
-    def _initial_weights(self, shapes: list[tuple[int, int]], biases: list[bool]) -> list[Array]:
-        rng = parameters.check_generator(self.random_state)
-        if not isinstance(self.init, str):
-            return parameters.check_given_weights(self.init, shapes)
-        init = parameters.check_one_of("init", self.init, ("normal", "uniform", "cauchy"))
-        if init == "normal":
-            return [rng.standard_normal(shape) for shape in shapes]
-        if init == "uniform":
-            return [rng.uniform(-1.0, 1.0, shape) for shape in shapes]
-        weights = [np.asarray(rng.standard_cauchy(shape)) for shape in shapes]
-        for W, bias in zip(weights, biases, strict=True):
-            W[: int(bias)] = rng.uniform(-np.pi, np.pi, (int(bias), W.shape[1]))
-        return weights
+    @abstractmethod
+    def _set_targets(self, targets: Any) -> None:
+        """Set the fitted attributes that describe the targets."""
 
     def fit_blocks(self, blocks: Any) -> Self:
-        """Learn the network from blocks of rows, as `fit` would from all of them.
+        """Fit the network to blocks of rows, with the result of `fit` for all rows at once.
 
-        Blocks are read once to check them and to know rows, classes and units, and again for every
-        pass that learning makes: two for an output layer, one to three for a hidden layer. Reading
-        goes on while blocks are worked on, and memory holds a few of them, whatever their number.
+        The blocks are read once to check them and to find the number of rows, the classes and the
+        units of the targets, and again in every pass of the fit: two passes for an output layer,
+        one to three for a hidden layer. The next blocks are read while the present ones are
+        worked on, and only a few blocks are in memory at a time.
 
         Parameters
         ----------
         blocks : karnet.blocks.Blocks, list or callable
-            What gives the blocks, tuples ``(X, y)`` or ``(X, y, sample_weight)``, each time anew.
+            The blocks, tuples ``(X, y)`` or ``(X, y, sample_weight)``, or a function that returns
+            an iterator over them each time it is called.
 
         Returns
         -------
         self
         """
         source = Blocks.of(blocks)
-        return self._fit_passes(LocalPasses(source, source.names))
+        return self._fit(LocalPasses(source, source.names))
 
-    @abstractmethod
-    def _fit_passes(self, passes: Passes) -> Self:
-        """Learn the network from rows that are read anew for every pass."""
+    def _fit(self, source: Passes | Raw) -> Self:
+        """Fit the network to rows in memory, as one block, or to blocks that are read in passes."""
+        with validation.unchanged_on_failure(self):
+            plan, draw = parameters.plan_of(self, self._default_output)
+            targets: AnyTargets = self._targets(plan)
+            rows: Table
+            if isinstance(source, tuple):
+                X, *others = source
+                X = validation.check_inputs(self, X, reset=True, finite=self.device is None)
+                targets, rows = targets.in_memory(X, *others)
+            else:
+                targets, rows = scanned(source, targets)
+                self.n_features_in_ = rows.n_features
+                self.__dict__.pop("feature_names_in_", None)
+                if source.names is not None:
+                    self.feature_names_in_ = np.asarray(source.names, dtype=object)
+            self._set_targets(targets)
+            self._fit_network(rows, *targets.start(plan, draw, rows.n_features))
+        return self
 
-    def _take_names(self, n_features: int, names: Sequence[str] | None) -> None:
-        """Remember what `validate_data` would of the features of a table."""
-        self.n_features_in_ = n_features
-        self.__dict__.pop("feature_names_in_", None)
-        if names is not None:
-            self.feature_names_in_ = np.asarray(names, dtype=object)
+    def _partial_fit(self, X: Any, y: Any, sample_weight: Any, classes: Any = None) -> Self:
+        """Add rows; the first of them fit the hidden layers too."""
+        with validation.unchanged_on_failure(self):
+            plan, draw = parameters.plan_of(self, self._default_output)
+            if first := not hasattr(self, "layers_"):
+                X = validation.check_inputs(self, X, reset=True)
+            else:
+                X = self._inputs(X, "partial_fit")
+            targets, rows = self._targets(plan).in_batch(X, y, sample_weight, classes)
+            if first:
+                start = targets.start(plan, draw, rows.n_features)
+                layer = OutputLayer.first(self, rows, *start)
+            else:
+                layer = OutputLayer.of(self, targets)
+            self._set_targets(targets)
+            self._keep(*layer.updated(self._on_device(rows)).solved(), layer.plan, rows.X)
+        return self
+
+    @of_finite_width
+    def merge(self, other: Self) -> Self:
+        """Merge another network into this one, from its statistics alone.
+
+        The result is the network fitted to the rows of both, if no row is in both. Both must have
+        the same hidden layers: drawn with the same `random_state`, or given as `init`.
+
+        Parameters
+        ----------
+        other : estimator of the same class
+            A fitted network. It is not changed.
+
+        Returns
+        -------
+        self
+
+        Notes
+        -----
+        Only the output layer is solved, exactly for the present hidden layers, with the ridge,
+        cut-off and solver of this network.
+        """
+        with validation.unchanged_on_failure(self):
+            if type(other) is not type(self):
+                raise ValueError(
+                    f"a {type(self).__name__} can be merged with another one only, not with "
+                    f"{type(other)}."
+                )
+            check_is_fitted(self)
+            check_is_fitted(other)
+            ours, theirs = (getattr(each, "feature_names_in_", None) for each in (self, other))
+            if ours is not None and theirs is not None and ours.tolist() != theirs.tolist():
+                raise ValueError(
+                    f"the networks have features of different names, {ours.tolist()} and "
+                    f"{theirs.tolist()}: give both the same columns in the same order."
+                )
+            mine, others = (each._targets(each._learned_plan) for each in (self, other))
+            both = mine.union(others)
+            layer = OutputLayer.of(self, both).merge(OutputLayer.of(other, both))
+            self._set_targets(both)
+            self._keep(*layer.solved(), layer.plan, self.coefs_[-1])
+        return self
+
+    @of_finite_width
+    def forget(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
+        """Remove rows, so that the network is the one fitted without them.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            Rows that the network was fitted to, with the same targets and weights. Whether it was
+            cannot be checked in general.
+
+        Returns
+        -------
+        self
+
+        Notes
+        -----
+        Only the output layer is solved, exactly for the present hidden layers. If the remaining
+        rows do not determine the weights to 1e-8 in every direction, an error is raised and the
+        network is not changed: without a ridge this happens if the network is as wide as there are
+        rows. Classes are kept even if no row of theirs is left. The cost is about that of
+        `partial_fit`.
+        """
+        with validation.unchanged_on_failure(self):
+            check_is_fitted(self)
+            X, known = self._inputs(X, "forget"), self._targets(self._learned_plan)
+            _, rows = known.in_batch(X, y, sample_weight, known_only=True)
+            layer = OutputLayer.of(self, known)
+            layer = layer.updated(self._on_device(rows), remove=True)
+            self._keep(*layer.solved(), layer.plan, rows.X)
+        return self
 
     def _fit_network(
-        self, rows: Table, plan: Plan, drawn: Sequence[Layer], Y: Array | None = None
+        self, rows: Table, plan: Plan, drawn: Sequence[Layer], Y: Array | None
     ) -> None:
-        for name in LEARNED:
+        """Fit the network of a plan, starting from the layers drawn."""
+        for name in OPTIONAL:
             self.__dict__.pop(name, None)
         rows = self._on_device(rows)
         widest = max(rows.n_features, *(max(layer.V.shape) for layer in drawn), 1)
-        # What overflows is not finite in the end, and refused there.
+        # Overflow shows in a result that is not finite, which is an error in the end.
         quiet = np.errstate(over="ignore", invalid="ignore")
         with quiet, one_thread_if_narrow(len(rows), len(rows) if plan.kernel else widest):
             if plan.kernel is not None:
@@ -239,18 +245,15 @@ class KARNetwork(ShowsLayers, BaseEstimator):
         self._keep(network, reports, plan, getattr(rows, "X", None))
 
     def _on_device(self, rows: Table) -> Table:
-        """Return the rows where they are to be learned from."""
-        device = check_device(self.device)
-        lives_elsewhere = isinstance(rows, Rows) and is_foreign(rows.X)
-        if device is None or lives_elsewhere or not isinstance(rows, Rows | Streamed):
+        """Return the rows on the device that the fit runs on."""
+        device = None if self.device is None else check_device(self.device)
+        if device is None or (isinstance(rows, Rows) and is_foreign(rows.X)):
             return rows
-        return on_device(rows, device, partial(validation.checked_block, self._names()))
-
-    def _names(self) -> Any:
-        return getattr(self, "feature_names_in_", None)
+        names = getattr(self, "feature_names_in_", None)
+        return on_device(rows, device, partial(validation.checked_block, names))
 
     def _keep(self, network: Network, reports: list[Report], plan: Plan, X: Any) -> None:
-        """Keep what was learned, as arrays of the kind that X is."""
+        """Set the fitted attributes, as arrays of the kind that X is."""
         self.layers_, self._learned_plan = reports, plan
         self.activations_ = list(plan.activations)
         self._direct_links, self._input_map = network.direct_links, network.input_map
@@ -261,9 +264,10 @@ class KARNetwork(ShowsLayers, BaseEstimator):
             self.coefs_ = [layer.V for layer in network.layers]
             self.intercepts_ = [layer.w for layer in network.layers]
         if not is_foreign(X):
-            self.layers_ = [replace(each, statistic=on_host(each.statistic)) for each in reports]
+            *below, output = reports
+            self.layers_ = [*below, replace(output, statistic=on_host(output.statistic))]
         else:
-            for name in LEARNED:
+            for name in OPTIONAL:
                 if isinstance(value := self.__dict__.get(name), list):
                     setattr(self, name, [like(X, each) for each in value])
                 elif value is not None:
@@ -295,3 +299,6 @@ class KARNetwork(ShowsLayers, BaseEstimator):
 
     def _outputs(self, X: Any) -> Any:
         return outputs(self._network(), X, check_device(self.device))
+
+    def _layer_table(self) -> TextTable | None:
+        return table_of_layers(self) if hasattr(self, "layers_") else None

@@ -1,4 +1,4 @@
-"""What a user may get wrong, each answered with one sentence."""
+"""Checks of inputs, targets and weights: each error says in one sentence what is wrong."""
 
 from __future__ import annotations
 
@@ -15,47 +15,31 @@ from sklearn.utils.validation import check_array, column_or_1d, validate_data
 from .._arrays import namespace as arrays
 from .._arrays.threads import ONE_THREAD
 from .._rows.memory import block_slices
+from .._util.checks import all_finite
 from .._util.messages import shown
 from ..activations import Array
-from .dask_methods import is_dask as is_dask
+from .dask_methods import is_dask
 
-__all__ = [
-    "as_real_array",
-    "check_class_weight",
-    "check_inputs",
-    "check_labels",
-    "check_real_targets",
-    "check_rows",
-    "check_same_library",
-    "check_weight",
-    "checked_block",
-    "is_dask",
-    "one_column",
-    "plain_inputs",
-    "refuse_infinite",
-    "unchanged_on_failure",
-    "weights_of_classes",
-    "without_zeros",
-]
-
-# Sums of squares of larger ones may overflow, and so may sums of larger weights times these.
-LARGEST_TARGET, LARGEST_WEIGHT = 1e140, 1e20
-# What is raised for values that are no numbers, or none that float64 has.
+# Largest target: sums of squares of larger ones may overflow.
+LARGEST_TARGET = 1e140
+# Largest sample weight: sums of larger ones times squared targets may overflow.
+LARGEST_WEIGHT = 1e20
+# Errors raised by conversions of values that are not numbers, or not numbers of float64.
 REFUSALS = (TypeError, ValueError, OverflowError)
 
 
 @contextmanager
 def unchanged_on_failure(estimator: object) -> Iterator[None]:
-    """Put the estimator's attributes back as they were if the block does not end well."""
+    """Restore the attributes of the estimator if the block raises an error or is interrupted."""
     before, inside = dict(vars(estimator)), ONE_THREAD.is_inside()
     try:
         yield
     except BaseException as error:
-        # In one go: another interrupt must not come in between.
+        # In one step: another interrupt must not come in between.
         estimator.__dict__ = before
         if not inside:
             ONE_THREAD.leave()
-        if isinstance(error, MemoryError) and not str(error):  # as LAPACK's wrappers say it
+        if isinstance(error, MemoryError) and not str(error):  # from wrappers of LAPACK
             raise MemoryError(
                 "there is not enough memory for this: use fewer rows, features or units."
             ) from error
@@ -65,22 +49,18 @@ def unchanged_on_failure(estimator: object) -> Iterator[None]:
 def check_inputs(estimator: Any, X: Any, *, reset: bool, finite: bool = True) -> Any:
     """Return X as a float array or CSR matrix of finite numbers, feature names checked.
 
-    Whether numbers are finite need not be found out if they are checked later.
+    With ``finite=False`` the check for finite numbers is left to a later pass.
     """
     if is_dask(X):
         raise ValueError(
-            "X is a Dask collection, which fit, score and the methods that predict take, and no "
-            "others: give one computed block of it after the other."
+            "X is a Dask collection, which only fit, score and the methods that predict accept: "
+            "compute one block after the other and pass the blocks."
         )
+    dispatched = arrays.is_foreign(X) and get_config()["array_api_dispatch"]
+    xp = arrays.namespace(X) if dispatched else np
+    options = {"dtype": [xp.float64, xp.float32], "ensure_all_finite": False}
     try:
-        checked = validate_data(
-            estimator,
-            X,
-            reset=reset,
-            accept_sparse="csr",
-            dtype=_floats(X),
-            ensure_all_finite=False,
-        )
+        checked = validate_data(estimator, X, reset=reset, accept_sparse="csr", **options)
     except REFUSALS as error:
         raise _refusal(X, error) from error
     if finite or arrays.is_foreign(checked):
@@ -94,24 +74,15 @@ def checked_block(names: Any, X: Any, y: Any, weight: Any) -> tuple[Any, Any, An
     return X, y, weight
 
 
-def _floats(X: Any) -> list[Any]:
-    """Return the types of numbers that X may hold."""
-    if not arrays.is_foreign(X) or not get_config()["array_api_dispatch"]:
-        return [np.float64, np.float32]
-    xp = arrays.namespace(X)
-    return [xp.float64, xp.float32]
-
-
 def check_same_library(X: Any, weights: Any, method: str) -> None:
-    """Raise an error if X is of another library, or on another device, than what was learned."""
+    """Raise an error if X is of another library, or on another device, than the weights."""
     if not get_config()["array_api_dispatch"]:
         return
-    kinds = [(type(each), arrays.device_of(each)) for each in (X, weights)]
-    if (arrays.is_foreign(X) or arrays.is_foreign(weights)) and kinds[0] != kinds[1]:
+    mine, fitted = (f"{type(M).__name__} on {arrays.device_of(M)}" for M in (X, weights))
+    if (arrays.is_foreign(X) or arrays.is_foreign(weights)) and mine != fitted:
         raise ValueError(
             f"X of {method}() must use the same namespace and the same device as the X of fit(), "
-            f"but is a {kinds[0][0].__name__} on {kinds[0][1]} instead of a "
-            f"{kinds[1][0].__name__} on {kinds[1][1]}."
+            f"but is a {mine} instead of a {fitted}."
         )
 
 
@@ -119,71 +90,62 @@ def refuse_infinite(X: Any, names: Any) -> None:
     """Raise an error that names the column if there is NaN or infinity in X."""
     if arrays.is_foreign(X):
         xp = arrays.namespace(X)
-        # A finite sum has finite terms, and takes no room.
+        # A finite sum has finite terms, and needs no memory.
         if not bool(xp.isfinite(xp.sum(X))) and not bool(xp.all(xp.isfinite(X))):
-            _say_where_infinite(arrays.to_numpy(X), names)
+            _raise_infinite(arrays.to_numpy(X), names)
         return
     for rows in block_slices(*X.shape):
         block = X[rows]
-        values = block.data if hasattr(block, "tocoo") else block
-        with np.errstate(over="ignore", invalid="ignore"):
-            # A finite sum has finite terms, and takes no room.
-            fine = np.isfinite(np.sum(values)) or np.isfinite(values).all()
-        if not fine:
-            _say_where_infinite(block, names)
+        if not all_finite(block.data if hasattr(block, "tocoo") else block):
+            _raise_infinite(block, names)
 
 
 def plain_inputs(X: Any) -> Any:
     """Return X as a float array or CSR matrix of two dimensions; it may hold NaN and infinity."""
+    options = {"dtype": [np.float64, np.float32], "ensure_all_finite": False}
     try:
-        kinds = [np.float64, np.float32]
-        return check_array(
-            X, accept_sparse="csr", dtype=kinds, ensure_all_finite=False, ensure_min_samples=0
-        )
+        return check_array(X, accept_sparse="csr", ensure_min_samples=0, **options)
     except REFUSALS as error:
         raise _refusal(X, error) from error
 
 
 def _refusal(X: Any, error: Exception) -> Exception:
-    """Return the error that says what is wrong with X."""
-    return (TypeError if isinstance(error, TypeError) else ValueError)(_one_sentence(X, error))
+    """Return an error that describes in one sentence what is wrong with X."""
+    return (TypeError if isinstance(error, TypeError) else ValueError)(_sentence(X, str(error)))
 
 
-def _one_sentence(X: Any, error: Exception) -> str:
-    """Return what is wrong with X; scikit-learn may print the whole table, or no column."""
-    said = str(error)
-    if "Expected 2D array" in said:
+def _sentence(X: Any, message: str) -> str:
+    """Return one sentence for a message of scikit-learn, which may show the whole table."""
+    if "Expected 2D array" in message:
         return (
             f"X must have two dimensions, rows and features, but its shape is {np.shape(X)}: "
             "Reshape your data, one feature with X.reshape(-1, 1), one row with X.reshape(1, -1)."
         )
-    if "Complex data not supported" in said:
+    if "Complex data not supported" in message:
         return "X must hold real numbers: Complex data not supported."
-    if "unique column names" in said:
-        return "X has several columns of one name: give each its own."
-    if "inhomogeneous shape" in said:
-        return "X must hold numbers in rows of equal length."
+    if "unique column names" in message:
+        return "X has several columns of one name: give each column its own name."
+    ragged = "X must hold numbers in rows of equal length."
+    if "inhomogeneous shape" in message:
+        return ragged
     try:
         column = _column_without_numbers(X)
     except ValueError:
-        return "X must hold numbers in rows of equal length."
-    # scikit-learn may print all names of features, or the whole table.
-    said = said if said.startswith("The feature names") else said.partition("\n")[0]
+        return ragged
+    # The list of feature names has several lines.
+    message = message if message.startswith("The feature names") else message.partition("\n")[0]
     if column is not None:
-        return f"X must hold numbers, but column {column} does not ({said}): encode it first."
-    return said
+        return f"X must hold numbers, but column {column} does not ({message}): encode it first."
+    return message
 
 
 def _column_without_numbers(X: Any) -> str | None:
     table = np.empty(0) if hasattr(X, "tocoo") else np.asarray(X, dtype=object)
-    if table.ndim != 2:
-        return None
-    names = getattr(X, "columns", None)
-    for k in range(table.shape[1]):
+    for k in range(table.shape[1] if table.ndim == 2 else 0):
         try:
             table[:, k].astype(np.float64)
         except REFUSALS:
-            return _column_name(k, names)
+            return _column_name(k, getattr(X, "columns", None))
     return None
 
 
@@ -191,7 +153,7 @@ def _column_name(k: int, names: Any) -> str:
     return f"{k} (counted from 0)" if names is None else repr(names[k])
 
 
-def _say_where_infinite(block: Any, names: Any) -> None:
+def _raise_infinite(block: Any, names: Any) -> None:
     bad = ~np.isfinite(block.toarray() if hasattr(block, "tocoo") else block)
     name = _column_name(int(np.flatnonzero(bad.any(axis=0))[0]), names)
     raise ValueError(
@@ -200,51 +162,46 @@ def _say_where_infinite(block: Any, names: Any) -> None:
 
 
 def check_real_targets(y: Any, n_rows: int) -> Array:
-    """Return y as a finite float64 array with one or two dimensions and as many rows as X."""
-    _refuse_no_targets(y)
-    y = arrays.to_numpy(y) if arrays.is_foreign(y) else y
+    """Return y as a finite float64 array of one or two dimensions, with the rows of X."""
+    y = _on_host(y)
     try:
         y = check_array(y, ensure_2d=False, dtype=np.float64, ensure_all_finite=False)
     except REFUSALS as error:
         raise ValueError(
             "y must hold real numbers, one row per sample and one column per output."
         ) from error
-    check_rows(y, n_rows)
-    _refuse_infinite_targets(y)
+    _check_targets(y, n_rows)
     if np.abs(y).max() > LARGEST_TARGET:
         raise ValueError("y holds values too large to be squared: give it in another unit.")
-    # Products round differently on columns in one piece; results must not depend on that.
+    # Products round differently for columns that are contiguous; results must not depend on it.
     return np.asarray(y, order="C")
 
 
 def check_labels(targets: Any, n_rows: int) -> NDArray[Any]:
     """Return the targets as one label per row, of any type that can be sorted."""
-    _refuse_no_targets(targets)
-    targets = arrays.to_numpy(targets) if arrays.is_foreign(targets) else targets
-    y = one_column(targets)
-    check_rows(y, n_rows)
-    _refuse_infinite_targets(y)
+    y = one_column(_on_host(targets))
+    _check_targets(y, n_rows)
     if y.dtype == object:
-        _check_objects(y)
+        check_sortable(y)
     if y.dtype.kind in "fc":
         check_classification_targets(y)
     return y
 
 
 def one_column(targets: Any) -> NDArray[Any]:
-    """Return the targets as labels in one column, unless they are something else."""
+    """Return the targets as one column of labels."""
     try:
         y: NDArray[Any] = np.asarray(column_or_1d(targets, warn=True))
     except REFUSALS as error:
-        said = str(error).partition("\n")[0].rstrip(".")
-        raise ValueError(f"y must hold one label per row: {said}.") from error
+        message = str(error).partition("\n")[0].rstrip(".")
+        raise ValueError(f"y must hold one label per row: {message}.") from error
     if y.dtype.kind == "V":
-        raise ValueError(f"y holds {y.dtype}, no labels: name classes by integers or text.")
+        raise ValueError(f"y holds {y.dtype}, not labels: use integers or text for the classes.")
     return y.astype(object).astype(str) if y.dtype.kind == "T" else y
 
 
-def _check_objects(y: NDArray[Any]) -> None:
-    """Raise an error if labels are missing, or cannot be told apart by sorting them."""
+def check_sortable(y: NDArray[Any]) -> None:
+    """Raise an error if labels are missing or cannot be sorted."""
     try:
         missing = any(bool(label is None or label != label) for label in y)
         np.unique(y)
@@ -258,24 +215,26 @@ def _check_objects(y: NDArray[Any]) -> None:
         raise ValueError("y holds missing labels (None or NaN): leave out rows without a class.")
 
 
-def _refuse_no_targets(y: Any) -> None:
+def _on_host(y: Any) -> Any:
     if y is None:
         raise ValueError("fit requires y to be passed, but the target y is None.")
+    return arrays.to_numpy(y) if arrays.is_foreign(y) else y
 
 
 def check_rows(y: Any, n_rows: int) -> None:
-    """Raise an error if y has not as many rows as X."""
+    """Raise an error if the numbers of rows of y and X differ."""
     if y.shape[0] != n_rows:
         raise ValueError(f"y must have as many rows as X, {n_rows}, but has {y.shape[0]}.")
 
 
-def _refuse_infinite_targets(y: NDArray[Any]) -> None:
+def _check_targets(y: NDArray[Any], n_rows: int) -> None:
+    check_rows(y, n_rows)
     if y.dtype.kind in "fc" and not np.isfinite(y).all():
-        raise ValueError("y holds NaN or infinity (inf): leave out rows without a known target.")
+        raise ValueError("y holds NaN or infinity (inf): leave out rows without a target.")
 
 
 def check_weight(sample_weight: Any, n_rows: int, some_positive: bool = True) -> Array | None:
-    """Return weights as a float64 array of non-negative numbers that are not all 0."""
+    """Return sample weights as a float64 array of non-negative numbers that are not all 0."""
     if sample_weight is None:
         return None
     if arrays.is_foreign(sample_weight):
@@ -295,9 +254,7 @@ def check_weight(sample_weight: Any, n_rows: int, some_positive: bool = True) ->
     return weight
 
 
-def without_zeros(
-    X: Any, y: NDArray[Any], weight: Array | None
-) -> tuple[Any, NDArray[Any], Array | None]:
+def without_zeros(X: Any, y: Any, weight: Array | None) -> tuple[Any, Any, Array | None]:
     """Return the rows whose weight is not 0."""
     if weight is None or weight.all():
         return X, y, weight
@@ -306,7 +263,7 @@ def without_zeros(
 
 
 def as_real_array(name: str, values: Any) -> Array:
-    """Return values as a float64 array, or say that they are no numbers."""
+    """Return values as a float64 array; raise an error if they are not numbers."""
     try:
         array = np.array(values)
         if array.dtype.kind in "biuf" or array.dtype == object:
@@ -316,28 +273,25 @@ def as_real_array(name: str, values: Any) -> Array:
     raise ValueError(f"{name} must hold real numbers only, in rows of equal length.")
 
 
-def check_class_weight(class_weight: Any, y: NDArray[Any], weight: Array | None) -> Array | None:
-    """Return the weights of the rows times those of their classes."""
-    if class_weight is None:
-        return weight
-    classes, codes = np.unique(y, return_inverse=True)
-    per_class = weights_of_classes(class_weight, classes, np.bincount(codes, weight))
-    return np.asarray(per_class[codes] if weight is None else weight * per_class[codes])
-
-
-def weights_of_classes(class_weight: Any, classes: NDArray[Any], totals: NDArray[Any]) -> Array:
-    """Return one weight per class; `totals` are the weights of their rows in all."""
+def weights_of_classes(
+    class_weight: Any, classes: NDArray[Any], totals: NDArray[Any], batch: bool = False
+) -> Array:
+    """Return one weight per class of rows, which may be a batch without rows of some classes."""
     if class_weight is None:
         return np.ones(len(classes))
     if isinstance(class_weight, str) and class_weight == "balanced":
+        if batch:
+            raise ValueError(
+                "class_weight='balanced' needs all rows at once: give the weights as a dict, or "
+                "use fit."
+            )
         per_class = totals.sum() / (len(classes) * totals)
     elif isinstance(class_weight, dict):
-        unknown = [label for label in class_weight if label not in classes.tolist()]
+        labels = classes.tolist()
+        unknown = [] if batch else [label for label in class_weight if label not in labels]
         if unknown and len(class_weight) - len(unknown) < len(classes):
             raise ValueError(f"class_weight names {unknown[0]!r}, a class that y does not hold.")
-        per_class = as_real_array(
-            "class_weight", [class_weight.get(label, 1.0) for label in classes.tolist()]
-        )
+        per_class = as_real_array("class_weight", [class_weight.get(each, 1.0) for each in labels])
     else:
         raise ValueError(f"class_weight={shown(class_weight)} must be a dict, 'balanced' or None.")
     if not (np.isfinite(per_class) & (per_class >= 0.0)).all() or not per_class.any():

@@ -16,8 +16,7 @@ from scipy.linalg import svd as scipy_svd
 
 from .._arrays import linalg as algebra
 from .._arrays import namespace as arrays
-
-Array = NDArray[np.float64]
+from .._util.types import Array, Indices
 
 EPS = float(np.finfo(np.float64).eps)
 # Values between the reciprocal of this and this are squared and multiplied without overflow.
@@ -65,32 +64,18 @@ def significant(s: Array, rcond: float, largest: float | None = None) -> NDArray
 
 @dataclass
 class Cholesky:
-    """The Cholesky factorisation ``K + ridge = R'R`` of a positive definite matrix.
+    """The Cholesky factorisation ``K + ridge = R'R`` of a positive definite matrix."""
 
-    Attributes
-    ----------
-    solve : callable
-        The map from M to ``(K + ridge)^-1 M``.
-    R : ndarray of shape (n, n)
-        The upper factor, with arbitrary values below the diagonal; empty for a matrix on a device.
-    estimate : callable
-        Computes `reciprocal_condition`.
-    """
-
-    solve: Callable[[Array], Array]
-    R: Array
-    estimate: Callable[[], float]
+    solve: Callable[[Array], Array]  # from M to (K + ridge)^-1 M
+    R: Array  # with arbitrary values below the diagonal; empty for a matrix on a device
+    estimate: Callable[[], float]  # computes `reciprocal_condition`
 
     @classmethod
     def of(cls, K: Array, ridge: float | Array = 0.0) -> Cholesky | None:
         """Factorise ``K + ridge``, or return None if it is not positive definite.
 
-        Parameters
-        ----------
-        K : array of shape (n, n)
-            The matrix, of which only the upper triangle is read. Fortran order saves a copy.
-        ridge : float or array of shape (n,)
-            Added to the diagonal; for a matrix on a device, a float.
+        Only the upper triangle of K is read; Fortran order saves a copy. The ridge is added to the
+        diagonal; for a matrix on a device it is a float.
         """
         if not arrays.is_host(K):
             solve, reciprocal_condition = algebra.cholesky(algebra.add_to_diagonal(K, float(ridge)))
@@ -134,16 +119,11 @@ def _with_ridge(K: Array, ridge: float | Array) -> Array:
     return K
 
 
-def normal_solver(K: Array, rcond: float) -> Callable[[Array], Array] | None:
-    """Return the map from M to ``K^-1 M``, or None if it cannot be trusted."""
-    factor = Cholesky.trusted(K, rcond)
-    return None if factor is None else factor.solve
-
-
 def safe_to_square(*values: Array) -> bool:
     """Return whether all values may be squared and multiplied without under- or overflow."""
-    sizes = [largest(each) for each in values]
-    return all(size == 0.0 or 1.0 / SAFE_MAGNITUDE < size < SAFE_MAGNITUDE for size in sizes)
+    return all(
+        size == 0.0 or 1.0 / SAFE_MAGNITUDE < size < SAFE_MAGNITUDE for size in map(largest, values)
+    )
 
 
 def largest(A: Array) -> float:
@@ -160,16 +140,13 @@ def svd(A: Array) -> tuple[Array, Array, Array]:
         return np.full((len(A), 1), np.nan), np.ones(1), np.full((1, A.shape[1]), np.nan)
     if not A.size:  # an error in SciPy before 1.14
         return np.zeros((len(A), 0)), np.zeros(0), np.zeros((0, A.shape[1]))
-    U, s, Vt = scipy_svd(A, full_matrices=False, check_finite=False)
-    return U, s, Vt
+    return scipy_svd(A, full_matrices=False, check_finite=False)
 
 
 def singular_values(A: Array) -> Array:
     """Return the singular values of A; 1 if A is not finite."""
-    if not np.isfinite(A).all():
-        return np.ones(1)
-    if not A.size:
-        return np.zeros(0)
+    if not A.size or not np.isfinite(A).all():
+        return svd(A)[1]
     return np.asarray(scipy_svd(A, compute_uv=False, check_finite=False))
 
 
@@ -194,7 +171,7 @@ def triangular(A: Array, B: Array) -> tuple[Array, Array]:
     return R, np.array(Z[:k], order="C")
 
 
-def pivoted_qr(A: Array) -> tuple[Array, Array, NDArray[np.intp]]:
+def pivoted_qr(A: Array) -> tuple[Array, Array, Indices]:
     """Return Q, R and the order of columns of a QR decomposition with column pivoting.
 
     Rows are sorted by size first. Rows and columns of very different sizes then keep their digits.
@@ -214,7 +191,7 @@ def sorted_qr(M: Array) -> tuple[Array, Array]:
     return Q, R
 
 
-def largest_first(M: Array) -> NDArray[np.intp]:
+def largest_first(M: Array) -> Indices:
     """Return the order of rows by their largest absolute value, descending."""
     return np.argsort(-np.abs(M).max(axis=1, initial=0.0), kind="stable")
 

@@ -9,20 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 import numpy as np
 from scipy.linalg import eigvalsh
 
 from .._arrays import linalg as algebra
 from .._arrays import namespace as arrays
-from .._rows.memory import Statistic, power_of_2
+from .._rows.memory import S, power_of_2
 from .._util.types import Array
 from . import lapack
 from .lapack import EPS, LIMITS, Cholesky, column_norms
-from .statistics import SHORT_SUM, Centre, Gram, Moments, Stack, Sum, Triangle, centred
-
-S = TypeVar("S", bound=Statistic)
+from .statistics import SHORT_SUM, Centre, Gram, Moments, Stack, Sum, Triangle
 
 # Cut-off or reciprocal condition above which rounding over many rows is not mistaken for rank.
 CLEAR_RCOND = 1e-11
@@ -53,7 +51,6 @@ class Reduce(Protocol):
         self, statistic: Callable[[Array, Array, Array | None], S], /, small_chunks: bool = False
     ) -> S:
         """Return the merged statistic of all blocks, or of small chunks of them."""
-        ...
 
 
 # From a step to a reduction over every step-th row.
@@ -155,11 +152,8 @@ class Problem:
         of rows gives its basis; R, Z and the part of A in the orthogonal complement are computed
         from all rows.
         """
-        if (
-            self.sample is None
-            or self.rcond <= CLEAR_RCOND
-            or min(self.m, self.n) < LIMITS.sampled_columns
-        ):
+        small = min(self.m, self.n) < LIMITS.sampled_columns
+        if self.sample is None or self.rcond <= CLEAR_RCOND or small:
             return None
         step = max(self.m // (SAMPLE_ROWS * self.n), 1)
         A, _, _ = replace(self, reduce=self.sample(step)).centred_rows()
@@ -201,36 +195,25 @@ class Problem:
         scale = np.where(np.isinf(scale), 0.0, scale)
         # One more row stands for the orthogonal complement, which is below the cut-off, not zero.
         size = np.sqrt(np.mean(complement**2) / max(self.n - k, 1)) / np.linalg.norm(probes[:, 0])
-        return Triangle(
-            centre,
-            np.vstack([R @ Q.T, size * probes[:, :1].T]) * scale,
-            np.vstack([triangle.Z[:k], np.zeros((1, triangle.Z.shape[1]))]),
-        )
+        R = np.vstack([R @ Q.T, size * probes[:, :1].T]) * scale
+        return Triangle(centre, R, np.vstack([triangle.Z[:k], np.zeros_like(triangle.Z[:1])]))
 
     def centred_rows(self) -> tuple[Array, Array, Centre]:
         """Return the rows of A and B, centred and times the roots of their weights, and the centre.
 
         Constant columns become zero. Without bias the centre is zero.
         """
-        A, B = self.stack.A[:, int(self.bias) :], self.stack.B
-        if not self.bias:
-            centre, _, _ = centred(A, B, None, bias=False)
-            return A, B, centre
-        root = self.stack.A[:, 0]
-        centre, A, B = centred(A / root[:, None], B / root[:, None], root**2, bias=True)
-        return np.where(column_norms(A) <= self.noise(centre), 0.0, A), B, centre
+        centre, A, B = self.stack.about_means(self.bias)
+        return self.without_noise(A, centre), B, centre
 
     def noise(self, centre: Centre) -> Array:
         """Return the norm up to which a centred column is rounding of a constant column."""
         share = max(EPS * (self.n_columns + MEAN_ULPS), CONSTANT_SHARE * self.rcond)
         return share * np.sqrt(centre.weight) * arrays.namespace(centre.A).abs(centre.A)
 
-    def R_without_noise(self) -> Array:
-        """Return R of the triangle, with zeros for constant columns."""
-        R = self.triangle.R
-        if not self.bias:
-            return R
-        return np.where(column_norms(R) <= self.noise(self.triangle.centre), 0.0, R)
+    def without_noise(self, A: Array, centre: Centre) -> Array:
+        """Return centred rows, or R of their triangle, with zeros for constant columns."""
+        return np.where(column_norms(A) <= self.noise(centre), 0.0, A) if self.bias else A
 
     def condition(self, gram: Gram) -> float:
         """Return the condition number of A with the ridge, columns centred and at unit length."""

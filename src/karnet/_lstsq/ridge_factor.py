@@ -48,22 +48,15 @@ def lifted(t: Array, Q: Array) -> Array:
 
 def factorised(A: Array) -> tuple[Array, Array, Array, str]:
     """Return U, the squares of the significant singular values, V, and the factorisation used."""
-    factors = _from_gram(A) if choose_solver(*A.shape) == "cholesky" else None
-    if factors is not None:
-        return *factors, "eigh"
+    if choose_solver(*A.shape) == "cholesky":
+        tall = len(A) >= A.shape[1]
+        eigenvalues, Q = np.linalg.eigh(A.T @ A if tall else A @ A.T)
+        if eigenvalues[0] > GRAM_RCOND * eigenvalues[-1]:
+            other = (A @ Q if tall else A.T @ Q) / np.sqrt(eigenvalues)
+            return (other, eigenvalues, Q, "eigh") if tall else (Q, eigenvalues, other, "eigh")
     U, s, Vt = np.linalg.svd(A, full_matrices=False)
     kept = significant(s, default_rcond(max(A.shape))) & (s**2 > 0.0)
     return U[:, kept], s[kept] ** 2, Vt[kept].T, "svd"
-
-
-def _from_gram(A: Array) -> tuple[Array, Array, Array] | None:
-    """Return U, the eigenvalues and V, or None if the condition number is too large."""
-    tall = len(A) >= A.shape[1]
-    eigenvalues, Q = np.linalg.eigh(A.T @ A if tall else A @ A.T)
-    if not eigenvalues[0] > GRAM_RCOND * eigenvalues[-1]:
-        return None
-    other = (A @ Q if tall else A.T @ Q) / np.sqrt(eigenvalues)
-    return (other, eigenvalues, Q) if tall else (Q, eigenvalues, other)
 
 
 def left_out_errors(
@@ -71,19 +64,10 @@ def left_out_errors(
 ) -> Array:
     """Return the errors of exact leave-one-out predictions from the residuals of one fit.
 
-    Integer weights are repeats, and one copy is left out: a weight above 1 is reduced by 1, and a
-    row of weight 1 or less is left out as a whole.
-
-    Parameters
-    ----------
-    residual : array of shape (m, q)
-        The residuals of the fit, times the roots of the weights.
-    remaining : array of shape (m,)
-        One minus the leverage of each row, all copies together.
-    weight : array of shape (m,), optional
-        The weights of the rows.
-    floor : float
-        Least share of a row that is not rounding: a smaller share is raised to it.
+    Residuals are times the roots of the weights, and `remaining` is one minus the leverage of each
+    row, all copies together. Integer weights are repeats, and one copy is left out: a weight above
+    1 is reduced by 1, and a row of weight 1 or less is left out as a whole. A share of a row below
+    `floor` is rounding, and is raised to it.
     """
     xp = arrays.namespace(remaining)
     if weight is not None:

@@ -85,16 +85,13 @@ def lstsq(
         solution = Solution(np.zeros((n + bias, B.shape[1])), 0, "svd")
     else:
         rows = Rows(A, B)
+
+        def sample(step: int) -> Reduce:
+            return rows.every(step).reduce
+
         with one_thread_if_narrow(m, n):
             solution = solve(
-                rows.reduce,
-                m,
-                n,
-                bias=bias,
-                alpha=alpha,
-                solver=solver,
-                rcond=rcond,
-                sample=lambda step: rows.every(step).reduce,
+                rows.reduce, m, n, bias=bias, alpha=alpha, solver=solver, rcond=rcond, sample=sample
             )
     coef = solution.coef[:, 0] if vector else solution.coef
     return Solution(coef, solution.rank, solution.solver)
@@ -125,25 +122,12 @@ def solve(
     observe: Observe | None = None,
     fast_products: bool = False,
 ) -> Solution:
-    """Solve the problem of `lstsq` for rows that are read through a reduction.
+    """Solve the problem of `lstsq` for m rows of n columns that are read through a reduction.
 
-    Parameters
-    ----------
-    reduce : callable
-        ``reduce(statistic)`` calls ``statistic(A, B, weight)`` on blocks of rows and returns the
-        merged result. It is called once or more.
-    m, n : int
-        The total number of rows, and the number of columns of A.
-    bias, alpha, solver, rcond
-        As in `lstsq`.
-    sample : callable, optional
-        ``sample(step)`` is a reduction over every step-th row. With it, matrices of low rank are
-        solved faster.
-    observe : callable, optional
-        ``observe(fit, B, weight)`` on blocks of rows is merged into `Solution.observed`, if the
-        data are read once more after the solution is known to many digits.
-    fast_products : bool
-        Whether Gram products are so fast that no sample is examined before.
+    The reduction is called once or more. With a sample, matrices of low rank are solved faster.
+    Observations of the fit are merged into `Solution.observed` if the data are read once more after
+    the solution is known to many digits. With `fast_products` no sample is examined before Gram
+    products are computed.
     """
     solver = check_solver(solver)
     rcond = check_rcond(rcond)

@@ -7,7 +7,7 @@ with the matrix. They form chains from the fastest to the most careful solver.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -16,12 +16,12 @@ from scipy.linalg import blas
 
 from .._arrays import linalg as algebra
 from .._arrays import namespace as arrays
+from .._rows.memory import Block
 from .._util.types import Array
 from . import lapack
 from .lapack import EPS, ESTIMATE_FACTOR, LIMITS, Cholesky, back_substitute, column_norms
-from .minimum_norm import minimum_norm, with_bias, with_exact_bias
-from .problem import Observe, Problem, Solution, unit_diagonal
-from .statistics import SHORT_SUM, Centre, Gram, Pair, Stack, Sum, Triangle
+from .problem import MEAN_ULPS, Observe, Problem, Solution, unit_diagonal
+from .statistics import SHORT_SUM, Centre, Gram, Pair, Stack, Triangle
 
 Solver = Callable[[Problem], Solution | None]
 
@@ -37,8 +37,8 @@ WELL_CONDITIONED = 1e-5
 FAR_MEAN = 8.0
 # Change of the squared error by the last refinement, relative, above which the fit is read again.
 NOTICEABLE_CHANGE = 1e-9
-
-NO_SUM = Sum(np.zeros(0))
+# Largest ratio of column norms at which singular vectors give the solution of minimum norm.
+SIMILAR_NORMS = 1e3
 
 
 def solve_in_turn(solvers: dict[str, Solver], p: Problem, first: str) -> Solution:
@@ -55,58 +55,43 @@ def _primal_cholesky(p: Problem) -> Solution | None:
     if p.looks_singular:
         return None
     gram = p.reduce(partial(Gram.of, bias=p.bias))
-    solution = _from_refined_gram(p, gram)
-    if solution is None and gram.single:
-        careful = p.reduce(partial(Gram.of, bias=p.bias, careful=True))
-        solution = _from_refined_gram(p, careful)
-    return solution
+    solution = from_gram(p, gram, refine=True)
+    if solution is not None or not gram.single:
+        return solution
+    return from_gram(p, p.reduce(partial(Gram.of, bias=p.bias, careful=True)), refine=True)
 
 
-@dataclass
-class _NormalEquations:
-    """The equations ``(A'A + alpha) W = A'B``, factorised with columns of unit length."""
+def from_gram(p: Problem, gram: Gram, refine: bool = False) -> Solution | None:
+    """Return the solution of the normal equations ``(A'A + alpha) W = A'B``.
 
-    factor: Cholesky
-    scale: Array
-
-    @classmethod
-    def of(cls, p: Problem, gram: Gram) -> _NormalEquations | None:
-        scale, AA = unit_diagonal(algebra.add_to_diagonal(gram.AA, p.alpha))
-        varies = bool(arrays.namespace(scale).all(scale > p.noise(gram.centre)))
-        if not varies or not lapack.safe_to_square(scale, gram.AB):
-            return None
-        factor = Cholesky.trusted(AA.T, p.rcond)
-        return None if factor is None else cls(factor, scale)
-
-    def solve(self, AB: Array) -> Array:
-        return self.factor.solve(AB / self.scale[:, None]) / self.scale[:, None]
-
-    @property
-    def exact(self) -> bool:
-        """Whether the solution needs no refinement."""
-        return self.factor.reciprocal_condition >= LIMITS.exact / np.sqrt(len(self.scale))
-
-
-def _from_refined_gram(p: Problem, gram: Gram) -> Solution | None:
-    equations = _NormalEquations.of(p, gram)
-    if equations is None:
+    Columns are scaled to unit length; with `refine`, lost digits are restored against the data.
+    """
+    scale, AA = unit_diagonal(algebra.add_to_diagonal(gram.AA, p.alpha))
+    varies = bool(arrays.namespace(scale).all(scale > p.noise(gram.centre)))
+    if not varies or not lapack.safe_to_square(scale, gram.AB):
         return None
-    scale, observed = equations.scale, None
-    near = gram.centre.near(scale)
+    factor = Cholesky.trusted(AA.T, p.rcond)
+    if factor is None:
+        return None
+    near, observed = gram.centre.near(scale), None
+
+    def solve(AB: Array) -> Array:
+        return factor.solve(AB / scale[:, None]) / scale[:, None]
 
     def correction(W: Array) -> Array:
         nonlocal observed
         of_block = partial(_residual_products, gram.centre, near, p.observe, W)
         sums = p.reduce(of_block, small_chunks=True)
-        D = equations.solve(sums.first.value - p.alpha * W)
+        D = solve(sums.first - p.alpha * W)
         if p.observe:
-            tally, squares = np.split(arrays.to_numpy(sums.second.value), [-1])
+            tally, squares = np.split(arrays.to_numpy(sums.second), [-1])
             same = p.n * _size(D, scale) ** 2 <= NOTICEABLE_CHANGE * squares[0]
             observed = tally if same else None
         return D
 
-    W = equations.solve(gram.AB)
-    if gram.single or not equations.exact:
+    W = solve(gram.AB)
+    exact = factor.reciprocal_condition >= LIMITS.exact / np.sqrt(len(scale))
+    if refine and (gram.single or not exact):
         refined = _refined(W, correction, scale, MAX_STEPS_SINGLE if gram.single else MAX_STEPS)
         if refined is None:
             return None
@@ -117,19 +102,14 @@ def _from_refined_gram(p: Problem, gram: Gram) -> Solution | None:
 
 
 def _residual_products(
-    centre: Centre,
-    near: bool,
-    observe: Observe | None,
-    W: Array,
-    A: Array,
-    B: Array,
-    weight: Array | None,
+    centre: Centre, near: bool, observe: Observe | None, W: Array, *block: *Block
 ) -> Pair:
     """Return ``A'(B - A W)`` about the means for a block of rows and, if asked for, observations.
 
     Near means are subtracted from the products, others from the rows. This function is sent to the
     process that holds the rows, and so refers to no `Problem`.
     """
+    A, B, weight = block
     if not near:
         A, B = centre.subtract(A, B, None)
     fit = A @ arrays.like(A, W)
@@ -142,18 +122,10 @@ def _residual_products(
     if near:
         AE -= means[0][:, None] * xp.sum(weighted, axis=0)
     if not observe:
-        return Pair(Sum(AE), NO_SUM)
+        return Pair(AE, np.zeros(0))
     tally = observe(fit + means[1], B + means[1], weight).value
     squares = arrays.stacked([xp.sum(error * weighted)])
-    return Pair(Sum(AE), Sum(arrays.joined([tally, squares])))
-
-
-def from_gram(p: Problem, gram: Gram) -> Solution | None:
-    """Return the solution from Gram products alone, with no data to refine it against."""
-    equations = _NormalEquations.of(p, gram)
-    if equations is None:
-        return None
-    return Solution(_coef(p, equations.solve(gram.AB), gram.centre), p.n_columns, "cholesky")
+    return Pair(AE, arrays.joined([tally, squares]))
 
 
 def _primal_qr(p: Problem) -> Solution | None:
@@ -195,7 +167,7 @@ def _from_pivoted_rows(p: Problem) -> Array:
 
 def _triangular_system(p: Problem) -> tuple[Array, Array]:
     """Return R and Z so that ``R W = Z`` has the solution of the centred problem."""
-    R, Z = p.R_without_noise(), p.triangle.Z
+    R, Z = p.without_noise(p.triangle.R, p.triangle.centre), p.triangle.Z
     if p.alpha:
         A = np.vstack([R, np.sqrt(p.alpha) * np.eye(p.n)])
         B = np.vstack([Z, np.zeros((p.n, Z.shape[1]))])
@@ -304,7 +276,10 @@ def _refining_bias(solver: Solver) -> Solver:
         rest = solver(replace(p, reduce=of_residual, sample=None, observe=None))
         if rest is None:
             return solution
-        return replace(solution, coef=with_exact_bias(W, rest.coef[1:], centre))
+        # The bias is computed in extended precision where NumPy has it.
+        mean, D = centre.mean.astype(np.longdouble) + centre.low, rest.coef[1:]
+        exact = mean[p.n :] - mean[: p.n] @ W - mean[: p.n] @ D
+        return replace(solution, coef=np.vstack([exact.astype(np.float64), W + D]))
 
     return twice
 
@@ -354,3 +329,78 @@ def _refined(
 
 def _size(W: Array, scale: Array) -> float:
     return float(arrays.namespace(W).linalg.vector_norm(scale[:, None] * W))
+
+
+def minimum_norm(
+    rcond: float, R: Array, Z: Array, centre: Centre | None = None
+) -> tuple[Array, int]:
+    """Return the minimum-norm solution of ``R W = Z``, and the rank of R with columns scaled.
+
+    With a centre, R and Z are centred, and the solution and rank are those of ``[1, A] W = B``: the
+    solution satisfies ``bias + mean_A W = mean_B`` too, and the bias counts in the norm.
+    """
+    n = R.shape[1]
+    norms = column_norms(R)
+    unit, scale = R / norms, lapack.exact_scale(norms)
+    # With the default cut-off, vectors are seldom needed, and the values alone take less time.
+    factors = None if rcond <= lapack.default_rcond(n + 1) else lapack.svd(unit)
+    s = lapack.singular_values(unit) if factors is None else factors[1]
+    rank = int(np.sum(lapack.significant(s, rcond)))
+    # Whether the cut-off leaves out directions that are not rounding.
+    truncated = bool(lapack.significant(s, lapack.default_rcond(n))[rank:].any())
+    similar = norms.max(initial=1.0) <= SIMILAR_NORMS * norms.min(initial=1.0)
+    by_vectors = truncated or (factors is not None and similar)
+    basis = None if by_vectors else _echelon(R / scale, Z, rank)
+    if basis is None:
+        U, s, Vt = lapack.svd(unit) if factors is None else factors
+        basis, scale = (Vt[:rank], (U[:, :rank].T @ Z) / s[:rank, None]), norms
+    rows, z = basis
+    if rank == n or truncated:
+        # At full rank W is unique. Along directions that are left out but not rounding, a shorter W
+        # would change the fit: W stays the solution of minimum norm in scaled columns.
+        W = rows.T @ z / scale[:, None]
+        return (W, rank) if centre is None else (with_bias(W, centre), rank + 1)
+    # C W = z holds for every least-squares solution; the shortest is in the span of the rows of C.
+    C = rows * scale
+    Q, T, order = lapack.pivoted_qr(C.T)
+    W = Q @ back_substitute(T, z[order], transposed=True)
+    return (W, rank) if centre is None else (_shared_with_bias(W, Q, centre), rank + 1)
+
+
+def _echelon(R: Array, Z: Array, rank: int) -> tuple[Array, Array] | None:
+    """Return C and z with ``C W = z`` for all least-squares solutions, or None if that fails.
+
+    In the order of the pivots C is ``[I, F]``. The columns of R have similar norms, so rounding in
+    F can be recognised and set to zero: in columns of other norms it would seem to allow a shorter
+    solution.
+    """
+    n = R.shape[1]
+    if not rank or not np.isfinite(R).all():
+        return None
+    Q, T, order = lapack.pivoted_qr(R)
+    # In theory, more can be left after pivoting than the singular values say.
+    if (np.abs(T[rank:, rank:]) > ESTIMATE_FACTOR * n * EPS).any():
+        return None
+    right = np.hstack([T[:rank, rank:], Q[:, :rank].T @ Z])
+    F, z = np.split(back_substitute(T[:rank, :rank], right), [n - rank], axis=1)
+    C = np.empty((rank, n))
+    C[:, order] = np.hstack([np.eye(rank), np.where(np.abs(F) <= EPS * n, 0.0, F)])
+    return C, z
+
+
+def _shared_with_bias(W: Array, Q: Array, centre: Centre) -> Array:
+    """Return the shortest [bias; W] with ``bias + mean_A W = mean_B`` and the same fit as W.
+
+    Along d, the part of the means outside the span of Q, a change of W acts like a bias.
+    """
+    d = centre.A - Q @ (Q.T @ centre.A)
+    d -= Q @ (Q.T @ d)
+    d[np.abs(d) <= EPS * (len(d) + MEAN_ULPS) * np.abs(centre.A)] = 0.0
+    length = np.hypot(1.0, column_norms(d[:, None])[0] if d.any() else 0.0)
+    share = (centre.B - centre.A @ W) / length
+    return np.vstack([share / length, W + np.outer(d / length, share)])
+
+
+def with_bias(W: Array, centre: Centre) -> Array:
+    """Return [bias; W] with ``bias + mean_A W = mean_B``."""
+    return np.vstack([centre.B - centre.A @ W, W])

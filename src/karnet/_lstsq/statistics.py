@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from math import sqrt
+from typing import Any
 
 import numpy as np
 from scipy.linalg import eigh
@@ -39,12 +40,12 @@ class Sum:
 class Pair:
     """Two sums over the same rows."""
 
-    first: Sum
-    second: Sum
+    first: Array
+    second: Array
 
     def merge(self, other: Pair, /) -> Pair:
         """Return the sums over the rows of both."""
-        return Pair(self.first.merge(other.first), self.second.merge(other.second))
+        return Pair(self.first + other.first, self.second + other.second)
 
 
 @dataclass(frozen=True)
@@ -77,12 +78,16 @@ class Stack:
         """Return the rows of both."""
         return Stack((*self.A_parts, *other.A_parts), (*self.B_parts, *other.B_parts))
 
+    def about_means(self, bias: bool) -> tuple[Centre, Array, Array]:
+        """Return the means, and the centred rows times the roots of their weights."""
+        if not bias:
+            return centred(self.A, self.B, None, bias=False)
+        root = self.A[:, :1]
+        return centred(self.A[:, 1:] / root, self.B / root, root[:, 0] ** 2, bias=True)
+
     def triangle(self, bias: bool) -> Triangle:
         """Return the triangle of the rows."""
-        if not bias:
-            return Triangle.of(self.A, self.B, None, bias=False)
-        root = self.A[:, :1]
-        centre, A, B = centred(self.A[:, 1:] / root, self.B / root, root[:, 0] ** 2, bias=True)
+        centre, A, B = self.about_means(bias)
         return Triangle(centre, *triangular(A, B))
 
 
@@ -120,18 +125,19 @@ class Centre:
         """Return the centre of the rows of both."""
         weight = self.weight + other.weight
         share = other.weight / weight if weight else 0.0
-        moved = _sum_and_rounding(self.mean, self.low + share * self._to(other))
-        return Centre(weight, *moved, self.n)
+        low = self.low + share * self._to(other)
+        return Centre(weight, *_sum_and_rounding(self.mean, low), self.n)
 
     def without(self, other: Centre, /) -> Centre:
         """Return the centre that gives this one when it is merged with the other."""
         return self.merge(replace(other, weight=-other.weight))
 
-    def step(self, other: Centre) -> Array:
-        """Return the row [a, b] whose products are added when both are centred in common."""
+    def step(self, other: Centre) -> tuple[Array, Array]:
+        """Return the rows a and b whose products are added when both are centred in common."""
         weight = self.weight + other.weight
         between = self.weight * (other.weight / weight) if weight else 0.0
-        return sqrt(between) * self._to(other)
+        step = sqrt(between) * self._to(other)
+        return step[: self.n], step[self.n :]
 
     def near(self, scale: Array) -> bool:
         """Return whether the means can be subtracted from products instead of rows.
@@ -176,11 +182,12 @@ def centred(A: Array, B: Array, weight: Array | None, bias: bool) -> tuple[Centr
             centre = Centre(0.0, zeros, zeros, n)
         return centre, *_weighted(A, B, weight)
     total = float(A.shape[0] if weight is None else arrays.namespace(weight).sum(weight))
+    xp = arrays.namespace(A)
 
     def means() -> Array:
-        xp = arrays.namespace(A)
-        sums = [xp.sum(M, axis=0) if weight is None else weight @ M for M in (A, B)]
-        return xp.concat(sums) / total
+        if weight is None:
+            return xp.concat([xp.sum(A, axis=0), xp.sum(B, axis=0)]) / total
+        return xp.concat([weight @ A, weight @ B]) / total
 
     mean = means()
     A, B = _minus(A, mean[:n]), _minus(B, mean[n:])
@@ -190,8 +197,8 @@ def centred(A: Array, B: Array, weight: Array | None, bias: bool) -> tuple[Centr
     return Centre(total, *_sum_and_rounding(mean, rest), n), *_weighted(A, B, weight)
 
 
-def _minus(A: Array, row: Array) -> Array:
-    if not arrays.is_host(A):
+def _minus(A: Any, row: Array) -> Any:
+    if not isinstance(A, np.ndarray):
         return A - row
     return np.subtract(A, row, out=A if A.flags.writeable else None)
 
@@ -223,8 +230,8 @@ class Moments:
 
     def merge(self, other: Moments, /) -> Moments:
         """Return the statistic of the rows of both."""
-        step = self.centre.step(other.centre)[: self.centre.n]
-        squares = self.squares + other.squares + step**2
+        a, _ = self.centre.step(other.centre)
+        squares = self.squares + other.squares + a**2
         return Moments(self.centre.merge(other.centre), squares)
 
 
@@ -249,10 +256,8 @@ class Gram:
         if not careful and algebra.slow_in_float64(A):
             centre, A, B = centred(A, B, weight, bias)
             return cls(centre, algebra.single_product(A), A.T @ B, True)
-        if bias and not arrays.is_host(A):
-            gram = cls._about_zero(A, B, weight)
-            if gram is not None:
-                return gram
+        if bias and not arrays.is_host(A) and (gram := cls._about_zero(A, B, weight)) is not None:
+            return gram
         centre, A, B = centred(A, B, weight, bias)
         return cls(centre, algebra.symmetric_product(A), A.T @ B)
 
@@ -265,8 +270,12 @@ class Gram:
         """
         xp, n = arrays.namespace(A), A.shape[1]
         total = float(A.shape[0] if weight is None else xp.sum(weight))
-        shift = _far_mean(A)
-        A = A if shift is None else A - shift
+        # The means of the first rows, if one is far from zero compared with its deviation.
+        head = arrays.some_rows(A, slice(0, min(HEAD_ROWS, A.shape[0])))
+        shift = xp.mean(head, axis=0)
+        limit = 0.5 * NEAR_SQUARED_MEAN * xp.mean((head - shift) ** 2, axis=0)
+        far = bool(xp.any(shift**2 > limit))
+        A = A - shift if far else A
         right = arrays.joined([B, arrays.full(A, (A.shape[0], 1), 1.0)], axis=1)
         A, right = _weighted(A, right, weight)
         AA, products = algebra.symmetric_product(A), A.T @ right
@@ -275,13 +284,12 @@ class Gram:
         if not bool(xp.all(NEAR_SQUARED_MEAN * xp.linalg.diagonal(AA) >= total * mean**2)):
             return None
         AB = products[:, :-1] - total * (mean[:, None] * mean_B)
-        means = arrays.joined([mean if shift is None else mean + shift, mean_B])
+        means = arrays.joined([mean + shift if far else mean, mean_B])
         return cls(Centre(total, means, xp.zeros_like(means), n), AA, AB)
 
     def merge(self, other: Gram, /) -> Gram:
         """Return the statistic of the rows of both."""
-        step = self.centre.step(other.centre)
-        a, b = step[: self.centre.n], step[self.centre.n :]
+        a, b = self.centre.step(other.centre)
         AA, AB = self.AA + other.AA, self.AB + other.AB
         AA += a[:, None] * a
         AB += a[:, None] * b
@@ -290,11 +298,8 @@ class Gram:
     def without(self, other: Gram, /) -> Gram:
         """Return the statistic that gives this one when it is merged with the other."""
         rest = self.centre.without(other.centre)
-        step = rest.step(other.centre)
-        a, b = step[: rest.n], step[rest.n :]
-        AA, AB = self.AA - other.AA, self.AB - other.AB
-        AA -= np.outer(a, a)
-        AB -= np.outer(a, b)
+        a, b = rest.step(other.centre)
+        AA, AB = self.AA - other.AA - np.outer(a, a), self.AB - other.AB - np.outer(a, b)
         return Gram(rest, AA, AB)
 
     @property
@@ -313,15 +318,6 @@ class Gram:
         root = np.sqrt(np.maximum(eigenvalues, EPS * eigenvalues[-1]))[:, None]
         Z = (Q.T @ (self.AB / scale[:, None])) / root
         return Triangle(self.centre, *triangular(root * Q.T * scale, Z))
-
-
-def _far_mean(A: Array) -> Array | None:
-    """Return the means of the first rows if one is far from zero compared with its deviation."""
-    xp = arrays.namespace(A)
-    head = arrays.some_rows(A, slice(0, min(HEAD_ROWS, A.shape[0])))
-    mean = xp.mean(head, axis=0)
-    far = xp.any(mean**2 > 0.5 * NEAR_SQUARED_MEAN * xp.mean((head - mean) ** 2, axis=0))
-    return mean if bool(far) else None
 
 
 @dataclass(frozen=True)
@@ -347,30 +343,21 @@ class Triangle:
         cut-off. For other matrices one long decomposition is faster and more accurate.
         """
         if by_halves and A.shape[0] > max(SHORT_SUM, SHORT_SUM_PER_COLUMN * A.shape[1]):
-            middle = A.shape[0] // 2
-            first, second = (
-                cls.of(
-                    arrays.some_rows(A, half),
-                    arrays.some_rows(B, half),
-                    None if weight is None else weight[half],
-                    bias,
-                    by_halves,
-                )
-                for half in (slice(middle), slice(middle, None))
-            )
-            return first.merge(second)
+            halves, middle = [], A.shape[0] // 2
+            for half in (slice(middle), slice(middle, None)):
+                A_half, B_half = arrays.some_rows(A, half), arrays.some_rows(B, half)
+                weight_half = None if weight is None else weight[half]
+                halves.append(cls.of(A_half, B_half, weight_half, bias, by_halves))
+            return halves[0].merge(halves[1])
         centre, A, B = centred(A, B, weight, bias)
         return cls(centre, *triangular(A, B))
 
     def merge(self, other: Triangle, /) -> Triangle:
         """Return the statistic of the rows of both."""
-        step = self.centre.step(other.centre)
-        a, b = step[: self.centre.n], step[self.centre.n :]
-        both = triangular(
-            arrays.joined([self.R, other.R, a[None, :]]),
-            arrays.joined([self.Z, other.Z, b[None, :]]),
-        )
-        return Triangle(self.centre.merge(other.centre), *both)
+        a, b = self.centre.step(other.centre)
+        R = arrays.joined([self.R, other.R, a[None, :]])
+        Z = arrays.joined([self.Z, other.Z, b[None, :]])
+        return Triangle(self.centre.merge(other.centre), *triangular(R, Z))
 
     @property
     def lengths(self) -> Array:

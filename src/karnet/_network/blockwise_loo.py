@@ -9,73 +9,53 @@ memory go to `karnet.loo.RidgePath`, which is more accurate for rows with levera
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
 from .._arrays import namespace as arrays
 from .._lstsq.lapack import LIMITS, default_rcond, largest, significant
 from .._lstsq.ridge_factor import LARGEST_VALUE, WEIGHT_RATIO, left_out_errors
-from .._lstsq.statistics import SHORT_SUM, Centre, Stack, Sum, Triangle
+from .._lstsq.statistics import SHORT_SUM, Stack, Sum, Triangle
 from .._rows.memory import Table
 from .._util.types import AnyArray, Array
 from ..loo import LEAST_RIDGE, RidgePath, squared_error
-
-RightHandSide = Callable[[AnyArray], Array]
 
 # Result of a subtraction from 1 up to which it is rounding.
 ROUNDING_SHARE = 1e-10
 
 
-@dataclass(frozen=True)
-class LeaveOneOut:
-    """The ridge solution of rows in blocks, factorised so that each row can be left out.
+def _errors_by_block(triangle: Triangle, alpha: float) -> Callable[..., Array]:
+    """Return the function of the leave-one-out errors of a block of rows A, B and weight.
 
-    Attributes
-    ----------
-    centre : Centre
-        The means of features and targets; zeros without bias.
-    to_left : ndarray of shape (n, r)
-        ``V / S``, the map from centred, weighted features to the left singular vectors U.
-    Z : ndarray of shape (r, q)
-        The products of U with the centred, weighted targets.
-    share : ndarray of shape (r,)
-        ``alpha / (S^2 + alpha)``.
+    Of several copies of a row one is left out. The triangle is the one of all rows.
     """
+    P, s, Vt = np.linalg.svd(triangle.R, full_matrices=False)
+    kept = significant(s, default_rcond(Vt.shape[1] + SHORT_SUM))
+    P, s, Vt = P[:, kept], s[kept], Vt[kept]
+    ridge = max(alpha, LEAST_RIDGE * float(np.max(s, initial=0.0)) ** 2)
+    centre, to_left, Z = triangle.centre, Vt.T / s, P.T @ triangle.Z
+    share = ridge / (s**2 + ridge)
 
-    centre: Centre
-    to_left: Array
-    Z: Array
-    share: Array
-
-    @classmethod
-    def of(cls, triangle: Triangle, alpha: float) -> LeaveOneOut:
-        """Return the solution from the triangle of all rows."""
-        P, s, Vt = np.linalg.svd(triangle.R, full_matrices=False)
-        kept = significant(s, default_rcond(Vt.shape[1] + SHORT_SUM))
-        P, s, Vt = P[:, kept], s[kept], Vt[kept]
-        ridge = max(alpha, LEAST_RIDGE * float(np.max(s, initial=0.0)) ** 2)
-        return cls(triangle.centre, Vt.T / s, P.T @ triangle.Z, ridge / (s**2 + ridge))
-
-    def errors(self, A: Array, B: Array, weight: Array | None) -> Array:
-        """Return the leave-one-out errors of some rows; of several copies one is left out."""
+    def errors(A: Array, B: Array, weight: Array | None) -> Array:
         weights = np.ones(len(A)) if weight is None else arrays.to_numpy(weight)
-        X, Y = self.centre.subtract(A, B, weight)
-        U, Y = arrays.to_numpy(X @ arrays.like(X, self.to_left)), arrays.to_numpy(Y)
+        X, Y = centre.subtract(A, B, weight)
+        U, Y = arrays.to_numpy(X @ arrays.like(X, to_left)), arrays.to_numpy(Y)
         complement = 1.0 - np.einsum("ij,ij->i", U, U)
-        if self.centre.weight:
-            complement -= weights / self.centre.weight
-        residual = Y - U @ self.Z
+        if centre.weight:
+            complement -= weights / centre.weight
+        residual = Y - U @ Z
         rounding = complement <= ROUNDING_SHARE
         complement[rounding], residual[rounding] = 0.0, 0.0
-        residual += U @ (self.share[:, None] * self.Z)
-        return left_out_errors(residual, complement + U**2 @ self.share, weights)
+        residual += U @ (share[:, None] * Z)
+        return left_out_errors(residual, complement + U**2 @ share, weights)
+
+    return errors
 
 
 def loo_squared_error(
     seen: Table,
     n: int,
-    right_hand_side: RightHandSide,
+    right_hand_side: Callable[[AnyArray], Array],
     to_targets: Callable[[Array], Array],
     *,
     bias: bool,
@@ -83,24 +63,10 @@ def loo_squared_error(
 ) -> float:
     """Return the leave-one-out squared error of `lstsq`, averaged over all copies of the rows.
 
-    Parameters
-    ----------
-    seen : Table
-        Features, targets and weights.
-    n : int
-        The number of features.
-    right_hand_side : callable
-        The map from the targets of rows to the right-hand sides of the problem.
-    to_targets : callable
-        The linear map from right-hand sides to the targets whose error is measured.
-    bias, alpha
-        As in `lstsq`: for ``alpha=0`` the bias counts in the norm.
-
-    Returns
-    -------
-    float
-        Infinity for a single row, which leaves none to fit, and for features too large to be
-        squared.
+    The problem has n features, and right-hand sides that are made from the targets of rows; the
+    linear map `to_targets` takes these to the targets whose error is measured. For ``alpha=0`` the
+    bias counts in the norm, as in `lstsq`. The error is infinite for a single row, which leaves
+    none to fit, and for features too large to be squared.
     """
     if len(seen) == 1 and seen.total <= 1.0:
         return float("inf")
@@ -119,16 +85,16 @@ def loo_squared_error(
     def features(A: Array) -> Array:
         return arrays.joined([arrays.like(A, np.ones((len(A), 1))), A], axis=1) if ones else A
 
-    triangle = seen.reduce(
-        lambda A, y, w: Triangle.of(features(A), right_hand_side(y), w, free, True)
-    )
-    triangle = arrays.on_host(triangle)
+    def of_block(A: Array, y: AnyArray, weight: Array | None) -> Triangle:
+        return Triangle.of(features(A), right_hand_side(y), weight, free, by_halves=True)
+
+    triangle = arrays.on_host(seen.reduce(of_block))
     if not max(largest(triangle.R), largest(triangle.Z)) <= LARGEST_VALUE:
         return float("inf")
-    fit = LeaveOneOut.of(triangle, alpha)
+    left_out = _errors_by_block(triangle, alpha)
 
     def tally(A: Array, y: AnyArray, weight: Array | None) -> Sum:
-        errors = to_targets(fit.errors(features(A), right_hand_side(y), weight))
+        errors = to_targets(left_out(features(A), right_hand_side(y), weight))
         squares = np.einsum("ij,ij->i", errors, errors)
         return Sum(np.array([squares.sum() if weight is None else weight @ squares]))
 

@@ -20,7 +20,6 @@ from .._util.types import Array, Indices
 from ..activations import ACTIVATIONS, Activation, Function
 from ..kernels import KERNELS
 from ..loo import RidgePath, squared_error
-from .layer_problem import LayerProblem
 from .layers import Layer, Network
 
 # Arrays of row numbers, the rows of each left out together; None leaves out one row at a time.
@@ -31,33 +30,17 @@ COSINE_KERNELS = {"normal": "gaussian", "cauchy": "laplace_l1"}
 # The smallest ridge as a share of the largest eigenvalue of a kernel matrix: smaller ridges leave
 # no significant digits.
 LEAST_RIDGE = 1e-9
-# The problem of an output layer that predicts the targets themselves.
-REGRESSION = LayerProblem(ACTIVATIONS["identity"])
 
 
 @dataclass(frozen=True)
 class KernelMap:
-    """The map from rows to their kernel with given centres.
+    """The map from rows to their kernel with given centres."""
 
-    Attributes
-    ----------
-    kernel : str
-        A key of `karnet.kernels.KERNELS`.
-    scale : float
-        The scale of the kernel.
-    depth : int
-        The number of infinitely wide layers.
-    direct_links : bool
-        Whether the inner product of the rows is added, as for inputs joined to the last layer.
-    Z : array of shape (h, d)
-        The centres; none before the network is fitted.
-    """
-
-    kernel: str
+    kernel: str  # a key of `karnet.kernels.KERNELS`
     scale: float = 1.0
-    depth: int = 1
-    direct_links: bool = False
-    Z: Array = field(default_factory=lambda: np.empty((0, 0)))
+    depth: int = 1  # the number of infinitely wide layers
+    direct_links: bool = False  # whether inner products are added, as for inputs joined to a layer
+    Z: Array = field(default_factory=lambda: np.empty((0, 0)))  # the centres, if fitted
 
     def at(self, Z: Array) -> KernelMap:
         """Return the map with centres Z."""
@@ -75,40 +58,31 @@ class KernelMap:
 def infinite_layers(f: Activation, depth: int, init: Any, direct_links: bool) -> KernelMap:
     """Return the kernel map of infinitely wide layers with activation f and weights from `init`."""
     if f == ACTIVATIONS["relu"]:
-        _check_drawn(f, init, ("normal",))
-        return KernelMap("relu", depth=depth, direct_links=direct_links)
-    if f not in (ACTIVATIONS["cos"], ACTIVATIONS["sin"]):
+        kernels = {"normal": "relu"}
+    elif f not in (ACTIVATIONS["cos"], ACTIVATIONS["sin"]):
         raise ValueError(
             f"activation={f.name!r} has no known kernel for infinitely wide layers: use 'relu', or "
             "'cos' or 'sin' with a single layer."
         )
-    if depth > 1:
+    elif depth > 1:
         raise ValueError(
             f"activation={f.name!r} has a known kernel for a single infinitely wide layer only: "
             "use hidden_layer_sizes=(inf,), or 'relu'."
         )
-    _check_drawn(f, init, tuple(COSINE_KERNELS))
-    return KernelMap(COSINE_KERNELS[init], direct_links=direct_links)
-
-
-def _check_drawn(f: Activation, init: Any, known: tuple[str, ...]) -> None:
-    if not isinstance(init, str) or init not in known:
+    else:
+        kernels = COSINE_KERNELS
+    if not isinstance(init, str) or init not in kernels:
         shown = repr(init) if isinstance(init, str) else "of given weights"
         raise ValueError(
             f"init={shown} cannot make infinitely wide layers of {f.name!r}: use "
-            f"{' or '.join(map(repr, known))}."
+            f"{' or '.join(map(repr, kernels))}."
         )
+    return KernelMap(kernels[init], depth=depth, direct_links=direct_links)
 
 
 def kernel_network(D: Array, b: Array, kernel: KernelMap, view: Function | None) -> Network:
     """Return the network that predicts ``b + K(x, Z) D``."""
     return Network((Layer(D, b, ACTIVATIONS["identity"]),), input_map=kernel, view=view)
-
-
-def dual_layer(problem: LayerProblem, path: RidgePath, alpha: float) -> Layer:
-    """Return the output layer that solves a problem in the dual, for the ridge alpha."""
-    b, D = path.dual_coef(alpha)
-    return problem.layer(np.vstack([b, D]) if problem.bias else D)
 
 
 @dataclass(frozen=True)
@@ -127,6 +101,25 @@ class RidgeTargets:
     def of(self, rows: Indices) -> RidgeTargets:
         """Return the targets of some rows, judged by leave-one-out."""
         return RidgeTargets(self.Y[rows], self.weight[rows], self.ridges)
+
+    def error(self, left_out: Array) -> float:
+        """Return the squared error over all rows with a left-out prediction."""
+        judged = ~np.isnan(left_out[:, 0])
+        if not judged.any():
+            return np.inf
+        return squared_error(self.Y[judged], left_out[judged], self.weight[judged])
+
+    def left_out(self, n: int, splits: Iterable[tuple[Indices, Array]]) -> Array:
+        """Return n left-out predictions for each row, NaN for rows in no split.
+
+        `splits` gives the n predictions for the rows of each split; those of a row are averaged.
+        """
+        total, count = np.zeros((n, *self.Y.shape)), np.zeros(len(self.Y))
+        for rows, predictions in splits:
+            total[:, rows] += predictions
+            count[rows] += 1.0
+        with np.errstate(invalid="ignore"):
+            return np.asarray(total / count[:, None])
 
 
 class RidgeFit(NamedTuple):
@@ -148,14 +141,8 @@ def fit_kernel(
 ) -> RidgeFit:
     """Fit the network whose centres are all rows, and select its ridge by left-out predictions.
 
-    Parameters
-    ----------
-    K : ndarray of shape (m, m)
-        The kernel matrix of the rows.
-    kernel, view
-        The kernel map with the rows as centres, and the view of the inputs that shows them.
-    targets : RidgeTargets
-        The targets.
+    K is the kernel matrix of the rows. The view of the inputs shows the rows as the kernel map has
+    them as centres.
     """
     path = RidgePath.of_kernel(K, targets.Y, targets.weight)
     eigenvalues = path.eigenvalues if len(path.eigenvalues) else np.ones(1)
@@ -164,31 +151,12 @@ def fit_kernel(
         candidates = list(path.loo_path(alphas))
     else:
         folds = zip(targets.splits, path.kfold_path(alphas, targets.splits), strict=True)
-        candidates = list(split_mean((len(alphas), *path.B.shape), folds))
-    errors = [left_out_error(targets.Y, each, targets.weight) for each in candidates]
+        candidates = list(targets.left_out(len(alphas), folds))
+    errors = [targets.error(each) for each in candidates]
     best = last_of_least(errors)
-    alpha = float(alphas[best])
-    layer = dual_layer(REGRESSION, path, alpha)
-    network = Network((layer,), input_map=kernel, view=view)
+    b, D = path.dual_coef(alpha := float(alphas[best]))
+    network = kernel_network(D, b, kernel, view)
     return RidgeFit(network, alpha, errors[best], candidates[best], path)
-
-
-def split_mean(shape: tuple[int, ...], splits: Iterable[tuple[Indices, Array]]) -> Array:
-    """Return the mean over splits of their predictions for each row; NaN for rows in no split."""
-    total, count = np.zeros(shape), np.zeros(shape[-2])
-    for rows, predictions in splits:
-        total[..., rows, :] += predictions
-        count[rows] += 1.0
-    with np.errstate(invalid="ignore"):
-        return np.asarray(total / count[:, None])
-
-
-def left_out_error(Y: Array, left_out: Array, weight: Array) -> float:
-    """Return the squared error over all rows with a left-out prediction."""
-    judged = ~np.isnan(left_out[:, 0])
-    if not judged.any():
-        return np.inf
-    return squared_error(Y[judged], left_out[judged], weight[judged])
 
 
 def last_of_least(errors: Sequence[float]) -> int:

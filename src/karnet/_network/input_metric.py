@@ -12,7 +12,7 @@ networks and backpropagation-free machine learning models", Science, 2024.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
@@ -20,8 +20,8 @@ from .._arrays import namespace as arrays
 from .._lstsq.lapack import default_rcond, significant
 from .._lstsq.statistics import Sum
 from .._rows.memory import Table
-from .._util.types import AnyArray, Array
-from ..kernels import KERNELS, angles, city_block
+from .._util.types import Array
+from ..kernels import KERNELS, angles, city_block, euclidean
 from .infinite_width import KernelMap
 from .layers import Network
 
@@ -41,14 +41,13 @@ def input_metric(network: Network, rows: Table) -> Array:
     The rows are as the view of the network shows them. M is zero if the scores do not depend on the
     inputs, and NaN if squares overflow.
     """
-
-    def of_block(X: Array, _: AnyArray, weight: Array | None) -> Sum:
-        return Sum(_outer_products(network, X, weight))
-
     seen = rows.map(lambda X: X, network.width)
     # A derivative may have poles; overflow shows in the result.
     with np.errstate(over="ignore", invalid="ignore"):
-        return _scaled(arrays.to_numpy(seen.reduce(of_block, small_chunks=True).value))
+        total = seen.reduce(
+            lambda X, _, weight: Sum(_outer_products(network, X, weight)), small_chunks=True
+        )
+        return _scaled(arrays.to_numpy(total.value))
 
 
 def _scaled(M: Array) -> Array:
@@ -101,21 +100,19 @@ def metric_root(M: Array, floor: float = 0.0) -> Array:
     return roots if Q is None else np.asarray((Q * roots) @ Q.T)
 
 
-def sensitivities(network: Network, X: Array) -> Iterable[Array]:
-    """Return, for each output, the derivatives of the scores with respect to the inputs: m x d.
+def sensitivities(network: Network, X: Array) -> Iterator[Array]:
+    """Yield, for each output, the derivatives of the scores with respect to the inputs: m x d.
 
-    The inputs are those that the view of the network shows.
+    The inputs are those that the view of the network shows. Kernels are computed in NumPy.
     """
-    if isinstance(network.input_map, KernelMap):
-        (last,) = network.layers
-        return _through_kernel(network.input_map, X, last.V)
-    assert network.input_map is None
-    return _through_layers(network, X)
-
-
-def _through_layers(network: Network, X: Array) -> Iterator[Array]:
-    """Yield the sensitivities by the chain rule through the layers."""
     *hidden, last = network.layers
+    kernel = network.input_map
+    if isinstance(kernel, KernelMap):
+        of_kernel = SLOPES[KERNELS[kernel.kernel].geometry](kernel, X, kernel.Z, last.V)
+        for D, v in zip(of_kernel, last.V.T, strict=True):
+            yield D + v @ kernel.Z if kernel.direct_links else D
+        return
+    assert kernel is None
     A, slopes = X, []
     for layer in hidden:
         Z = layer.linear(A)
@@ -129,17 +126,6 @@ def _through_layers(network: Network, X: Array) -> Iterator[Array]:
         for layer, slope in zip(reversed(hidden), reversed(slopes), strict=True):
             D = (slope * D) @ arrays.like(D, layer.V.T)
         yield D + weights[h:] if network.direct_links else D
-
-
-def _through_kernel(kernel: KernelMap, A: Array, V: Array) -> Iterator[Array]:
-    """Yield the sensitivities of ``K(x, Z) V``, in NumPy."""
-    geometry, Z = KERNELS[kernel.kernel].geometry, kernel.Z
-    if geometry is city_block:
-        slopes = _city_block(kernel, A, Z, V)
-    else:
-        slopes = (_angular if geometry is angles else _euclidean)(kernel, A, Z, V)
-    for D, v in zip(slopes, V.T, strict=True):
-        yield D + v @ Z if kernel.direct_links else D
 
 
 def _city_block(kernel: KernelMap, A: Array, Z: Array, V: Array) -> Iterable[Array]:
@@ -160,7 +146,7 @@ def _profile_slope(kernel: KernelMap, G: Array, step: Array) -> Array:
 
 def _euclidean(kernel: KernelMap, A: Array, Z: Array, V: Array) -> Iterable[Array]:
     """Return the slopes of a profile of distances: the derivative of a distance is a direction."""
-    G = KERNELS[kernel.kernel].geometry(A, Z)
+    G = euclidean(A, Z)
     apart = G > EQUAL
     slope = np.where(apart, _profile_slope(kernel, G, STEP * np.where(apart, G, 1.0)), 0.0)
     W = slope / np.where(apart, G, 1.0)
@@ -173,3 +159,11 @@ def _angular(kernel: KernelMap, A: Array, Z: Array, V: Array) -> Iterable[Array]
     slope = _profile_slope(kernel, C, np.full_like(C, STEP))
     a, b = (np.sqrt(1.0 + np.sum(M**2, axis=1))[:, None] for M in (A, Z))
     return (slope @ (v[:, None] * Z / b) / a - A * ((slope * C) @ v)[:, None] / a**2 for v in V.T)
+
+
+# For each geometry of a kernel, the sensitivities of ``K(x, Z) V``.
+SLOPES: dict[Callable[..., Array], Callable[..., Iterable[Array]]] = {
+    city_block: _city_block,
+    euclidean: _euclidean,
+    angles: _angular,
+}

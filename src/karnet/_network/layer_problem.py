@@ -20,33 +20,20 @@ from .._lstsq.statistics import Sum
 from .._rows.memory import Table
 from .._util.types import AnyArray, Array
 from ..activations import Activation
-from .layers import Layer, count, pull_back
+from .layers import Layer, count_outside, pull_back
 
 
 @dataclass(frozen=True)
 class LayerProblem:
-    """The least-squares problem of one layer.
-
-    Attributes
-    ----------
-    f : Activation
-        The activation of the layer.
-    upper : sequence of Layer
-        The layers above.
-    distinct : LayerTargets or None
-        The distinct rows of the targets if they are few, else None. If they are given, the
-        right-hand side indicates which of them each row has.
-    bias : bool
-        Whether the layer has a bias.
-    centre : array or float
-        Subtracted from the targets, and added to the bias.
-    """
+    """The least-squares problem of one layer."""
 
     f: Activation
-    upper: Sequence[Layer] = ()
+    upper: Sequence[Layer] = ()  # the layers above
+    # The distinct rows of the targets if they are few; the right-hand side then indicates which of
+    # them each row has.
     distinct: LayerTargets | None = None
     bias: bool = True
-    centre: Array | float = 0.0
+    centre: Array | float = 0.0  # subtracted from the targets, and added to the bias
 
     def targets(self, y: AnyArray) -> LayerTargets:
         """Return the targets of the layer for some rows."""
@@ -57,7 +44,8 @@ class LayerProblem:
     def right_hand_side(self, y: AnyArray) -> Array:
         """Return the right-hand side for some rows: centred targets, or the class indicator."""
         if self.distinct is None:
-            return self.targets(y).B - arrays.like(y, np.asarray(self.centre))
+            B = self.targets(y).B
+            return B - arrays.like(B, np.asarray(self.centre))
         return indicator(y, len(self.distinct.B))
 
     def reduction(self, rows: Table) -> Reduce:
@@ -74,7 +62,8 @@ class LayerProblem:
         """Map a matrix that is linear in the right-hand side to one linear in centred targets."""
         if self.distinct is None:
             return M
-        return M @ arrays.like(M, self.distinct.B - self.centre)
+        B = self.distinct.B - self.centre
+        return M @ (B if type(M) is np.ndarray else arrays.like(M, B))
 
     def layer(self, coef: Array) -> Layer:
         """Return the layer whose weights solve the problem with the coefficients `coef`."""
@@ -90,24 +79,21 @@ class LayerProblem:
     def observe(self, fit: Array, E: Array, weight: Array | None) -> Sum:
         """Return the tally of some rows from the fit of their right-hand side."""
         assert self.distinct is not None
-        Z = self.to_targets(fit) + arrays.like(fit, np.asarray(self.centre))
-        targets = LayerTargets(
-            E @ arrays.like(E, self.distinct.B), E @ arrays.like(E, self.distinct.clipped)
-        )
-        return self._tally(Z, targets, weight)
+        B, clipped, centre = self.distinct.B, self.distinct.clipped, np.asarray(self.centre)
+        if type(fit) is not np.ndarray:
+            B, clipped, centre = (arrays.like(fit, each) for each in (B, clipped, centre))
+        return self._tally(fit @ (B - centre) + centre, LayerTargets(E @ B, E @ clipped), weight)
 
     def _tally(self, Z: Array, targets: LayerTargets, weight: Array | None) -> Sum:
         """Return the sums of squared errors and squared targets, and three counts of values.
 
         The counts are those of values outside the domain, clipped targets, and all values.
         """
-        outside = count(self.f.outside(Z)) if self.f.has_edges else 0.0
-        Z = Z - targets.B
-        squares = [arrays.row_squares(M) for M in (Z, targets.B)]
+        outside, size, xp = count_outside(self.f, Z), float(prod(Z.shape)), arrays.namespace(Z)
+        squares = [arrays.row_squares(M) for M in (Z - targets.B, targets.B)]
         squares = squares if weight is None else [each * weight for each in squares]
-        xp = arrays.namespace(Z)
         error, target, clipped = (xp.sum(each) for each in (*squares, targets.clipped))
-        return Sum(arrays.stacked([error, target, outside, clipped, float(prod(Z.shape))]))
+        return Sum(arrays.stacked([error, target, outside, clipped, size]))
 
 
 @dataclass(frozen=True)
@@ -120,17 +106,19 @@ class LayerTargets:
     @classmethod
     def of(cls, f: Activation, H: Array) -> LayerTargets:
         """Return the targets of a layer whose output, after its activation f, should be H."""
-        outside = f.outside_codomain(H)
-        return cls(f.phi(H), arrays.namespace(H).sum(arrays.float64(outside), axis=1))
+        outside, xp = f.outside_codomain(H), arrays.namespace(H)
+        return cls(f.phi(H), xp.sum(arrays.float64(outside), axis=1))
 
     def take(self, rows: AnyArray) -> LayerTargets:
         """Return the targets of some rows."""
+        if type(rows) is np.ndarray:
+            return LayerTargets(self.B[rows], self.clipped[rows])
         return LayerTargets(arrays.selected(self.B, rows), arrays.selected(self.clipped, rows))
 
 
 def indicator(codes: AnyArray, q: int) -> Array:
     """Return E, with one row per code and a 1 in its column."""
-    if not arrays.is_host(codes):
+    if type(codes) is not np.ndarray:
         return arrays.float64(codes[:, None] == arrays.indices(codes, q))
     E = np.zeros((len(codes), q))
     E[np.arange(len(codes)), codes] = 1.0

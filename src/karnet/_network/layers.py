@@ -15,7 +15,8 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ from .._arrays import linalg as algebra
 from .._arrays import namespace as arrays
 from .._arrays.devices import is_out_of_memory
 from .._arrays.threads import one_thread_if_narrow
-from .._lstsq.lapack import normal_solver, significant
+from .._lstsq.lapack import Cholesky, significant
 from .._lstsq.solve import choose_solver
 from .._rows.memory import SIZES, Rows, block_slices, chunk_slices, dense, in_order
 from .._util.types import Array
@@ -43,8 +44,12 @@ class Layer:
     w: Array
     f: Activation
 
-    def linear(self, A: Array) -> Array:
+    def linear(self, A: Any) -> Array:
         """Return ``A V + w``; training and prediction share this expression."""
+        if isinstance(A, np.ndarray) and isinstance(self.V, np.ndarray):
+            Z: Array = A @ self.V
+            Z += self.w
+            return Z
         return algebra.affine(A, arrays.like(A, self.V), arrays.like(A, self.w))
 
     def carefully(self, A: Array) -> Array:
@@ -53,8 +58,9 @@ class Layer:
 
     def back(self, Y: Array) -> Array:
         """Return ``(phi(Y) - w) V^+``: the output of the layer below for which this one gives Y."""
-        B = self.f.phi(Y) - arrays.like(Y, self.w)
-        return self._times_inverse(B) if arrays.is_host(B) else _through_svd(self.V)(B)
+        if type(Y) is np.ndarray:
+            return self._times_inverse(self.f.phi(Y) - self.w)
+        return _through_svd(self.V)(self.f.phi(Y) - arrays.like(Y, self.w))
 
     @cached_property
     def _times_inverse(self) -> Function:
@@ -67,12 +73,12 @@ def _through_gram(V: Array) -> Function | None:
     """Return the map from B to ``B V^+``, or None if V is too close to singular."""
     tall = V.shape[0] >= V.shape[1]
     with np.errstate(over="ignore", invalid="ignore"):
-        solve_normal = normal_solver((V.T @ V if tall else V @ V.T).T, PINV_RCOND)
-    if solve_normal is None:
+        factor = Cholesky.trusted((V.T @ V if tall else V @ V.T).T, PINV_RCOND)
+    if factor is None:
         return None
 
     def apply(B: Array) -> Array:
-        return solve_normal(B.T).T @ V.T if tall else solve_normal(V @ B.T).T
+        return factor.solve(B.T).T @ V.T if tall else factor.solve(V @ B.T).T
 
     def refined(B: Array) -> Array:
         X = apply(B)
@@ -94,25 +100,14 @@ def _through_svd(V: Array) -> Function:
 
 @dataclass(frozen=True)
 class Network:
-    """Layers, and the maps between the inputs and the first of them.
-
-    Attributes
-    ----------
-    layers : tuple of Layer
-        The hidden layers and, last, the output layer.
-    direct_links : bool
-        Whether the mapped input is joined to the last hidden layer.
-    input_map : callable, optional
-        Applied to the inputs before the first layer, on the device of the inputs: a kernel map in
-        place of infinitely wide layers, for example.
-    view : callable, optional
-        Applied to blocks of inputs in NumPy before everything else, also before they are copied to
-        a device.
-    """
+    """Hidden layers and an output layer, and the maps between the inputs and the first layer."""
 
     layers: tuple[Layer, ...]
+    # Whether the mapped input is joined to the last hidden layer.
     direct_links: bool = False
+    # Applied to the inputs on their device: a kernel map in place of infinitely wide layers.
     input_map: Function | None = None
+    # Applied to blocks of inputs in NumPy before everything else, also before a copy to a device.
     view: Function | None = None
 
     @property
@@ -126,28 +121,22 @@ class Network:
         return forward_through(self.layers[:-1], self.direct_links, self.input_map)(X)
 
 
-def scores(network: Network, X: Any, device: str | None = None) -> Array:
-    """Return ``A_n W_n``, the output before the last activation, computed in blocks of rows.
-
-    With a device, blocks of NumPy inputs are copied there and the scores are copied back.
-    """
-    return _predictions(network, X, False, device)
-
-
 def outputs(network: Network, X: Any, device: str | None = None) -> Array:
     """Return the output G of the network, computed as in `scores`."""
-    return _predictions(network, X, True, device)
+    return scores(network, X, device, activated=True)
 
 
 def mean_scores(networks: Sequence[Network], X: Any, device: str | None = None) -> Array:
     """Return the mean of the scores of several networks."""
-    total = scores(networks[0], X, device)
-    for network in networks[1:]:
-        total += scores(network, X, device)
+    total: Array = reduce(add, (scores(network, X, device) for network in networks))
     return total / len(networks)
 
 
-def _predictions(network: Network, X: Any, activated: bool, device: str | None) -> Array:
+def scores(network: Network, X: Any, device: str | None = None, activated: bool = False) -> Array:
+    """Return ``A_n W_n``, the output before the last activation, computed in blocks of rows.
+
+    With a device, blocks of NumPy inputs are copied there and the scores are copied back.
+    """
     *below, last = network.layers
     links, input_map, view = network.direct_links, network.input_map, network.view
     before_last = forward_through(below, links, input_map)
@@ -214,7 +203,7 @@ def forward_through(
         for layer in layers:
             Z = linear(layer, A)
             if counters is not None:
-                counts.append(count(layer.f.outside(Z)) if layer.f.has_edges else 0.0)
+                counts.append(count_outside(layer.f, Z))
             A = layer.f(Z)
         if counters is not None:
             counters.append(arrays.stacked(counts))
@@ -223,30 +212,21 @@ def forward_through(
     return forward
 
 
-def count(condition: Any) -> Any:
-    """Return the number of values for which a condition holds; on a device, without waiting."""
-    if arrays.is_host(condition):
-        return float(np.count_nonzero(condition))
-    xp = arrays.namespace(condition)
-    return arrays.float64(xp.count_nonzero(condition))
+def count_outside(f: Activation, Z: Array) -> Any:
+    """Return the number of values outside the domain of f; on a device, without waiting."""
+    if not f.has_edges:
+        return 0.0
+    outside = f.outside(Z)
+    if type(outside) is np.ndarray:
+        return float(np.count_nonzero(outside))
+    return arrays.float64(arrays.namespace(outside).count_nonzero(outside))
 
 
 def pull_back(Y: Array, upper: Sequence[Layer]) -> Array:
     """Return the output of a layer for which the layers above it give Y.
 
     From the last layer down, ``Y <- (phi(Y) - 1 w) V^+``. The target of a layer's least-squares
-    problem is phi of the result.
-
-    Parameters
-    ----------
-    Y : array of shape (rows, q)
-        Outputs of the network.
-    upper : sequence of Layer
-        The layers above, from the next one to the last; empty for the output layer.
-
-    Returns
-    -------
-    array of shape (rows, h)
+    problem is phi of the result. For the output layer, `upper` is empty.
     """
     for layer in reversed(upper):
         Y = layer.back(Y)

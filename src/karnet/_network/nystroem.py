@@ -23,15 +23,7 @@ from .._rows.memory import Rows, Table, power_of_2
 from .._rows.streamed import Joined, Raw, Sample
 from .._util.types import Array, Indices
 from ..activations import Function
-from .infinite_width import (
-    KernelMap,
-    RidgeFit,
-    RidgeTargets,
-    kernel_network,
-    last_of_least,
-    left_out_error,
-    split_mean,
-)
+from .infinite_width import KernelMap, RidgeFit, RidgeTargets, kernel_network, last_of_least
 from .layers import scores
 
 # Added to the diagonal of K(Z, Z), over h: rounding leaves nothing of smaller eigenvalues.
@@ -47,21 +39,11 @@ N_SAMPLED = 600
 
 @dataclass(frozen=True)
 class Landmarks:
-    """A hidden layer with some rows as centres, and the Gram matrix of its features of all rows.
+    """A hidden layer with some rows as centres, and the Gram matrix of its features of all rows."""
 
-    Attributes
-    ----------
-    rows : Table
-        All rows, their inputs mapped to K(x, Z).
-    gram : Gram
-        The statistic of the Nystroem features ``K(x, Z) L'^-1``.
-    L : ndarray of shape (h, h)
-        The Cholesky factor, as an upper triangle L'.
-    """
-
-    rows: Table
-    gram: Gram
-    L: Array
+    rows: Table  # all rows, their inputs mapped to K(x, Z)
+    gram: Gram  # of the Nystroem features ``K(x, Z) L'^-1``
+    L: Array  # the Cholesky factor, as an upper triangle L'
 
     @classmethod
     def of(
@@ -88,35 +70,38 @@ class Landmarks:
         D = blas.dtrsm(1.0, self.L, W)
         return self.gram.centre.B - self.gram.centre.A @ D, D, R
 
-    def left_out(self, alpha: float) -> Array:
-        """Return the left-out prediction for every row: that of a fit without one copy of it."""
+    def refined(self, alpha: float) -> tuple[Array, Array, Array]:
+        """Return b and D, and the left-out prediction for every row: that of a fit without it.
+
+        D is refined once against the rows: its error grows with the squared condition number of the
+        features, for which the Gram matrix is formed, and with that of K(Z, Z).
+        """
         b, D, R = self.coef(alpha)
         # One triangular solve instead of two for all rows.
-        solution = b, D, blas.dtrmm(1.0, R, self.L)
+        RL = blas.dtrmm(1.0, R, self.L)
 
         def of_block(K: Array, y: Array, weight: Array | None) -> Joined:
-            P = arrays.to_numpy(self._left_out(solution, K, self._centred(K), y, weight))
-            return Joined(((P, P, None),))
+            A = K - arrays.like(K, self.gram.centre.A)
+            residual, left_out = self._left_out(b, D, RL, K, A, y, weight)
+            return Joined(((arrays.to_numpy(left_out), arrays.to_numpy(A.T @ residual), None),))
 
-        return np.concatenate([part[0] for part in self.rows.reduce(of_block).parts])
-
-    def _centred(self, K: Array) -> Array:
-        return K - arrays.like(K, self.gram.centre.A)
+        left_out, products, _ = zip(*self.rows.reduce(of_block).parts, strict=True)
+        gradient = blas.dtrsm(1.0, self.L, sum(products), trans_a=1)
+        gradient -= alpha * blas.dtrmm(1.0, self.L, D)
+        D += blas.dtrsm(1.0, self.L, lapack.dpotrs(R, gradient)[0])
+        return self.gram.centre.B - self.gram.centre.A @ D, D, np.concatenate(left_out)
 
     def _left_out(
-        self,
-        solution: tuple[Array, Array, Array],
-        K: Array,
-        features: Array,
-        y: Array,
-        weight: Array | None,
-    ) -> Array:
+        self, b: Array, D: Array, R: Array, K: Array, A: Array, y: Array, weight: Array | None
+    ) -> tuple[Array, Array]:
+        """Return weighted residuals and left-out predictions, for ``R'R`` the products of A."""
         assert weight is not None
-        b, D, R = (arrays.like(K, each) for each in solution)
-        squares = arrays.row_squares(algebra.over_triangle(features, R))
+        b, D, R = (arrays.like(K, each) for each in (b, D, R))
+        squares = arrays.row_squares(algebra.over_triangle(A, R))
         remaining = 1.0 - weight * (1.0 / self.gram.centre.weight + squares)
-        residual = (y - b - K @ D) * arrays.namespace(weight).sqrt(weight)[:, None]
-        return y - left_out_errors(residual, remaining, weight, LEAST_LEFT)
+        root, residual = arrays.namespace(weight).sqrt(weight)[:, None], y - b - K @ D
+        left_out = y - left_out_errors(residual * root, remaining, weight, LEAST_LEFT)
+        return residual * weight[:, None], left_out
 
     def best_ridge(self, ridges: Array) -> float:
         """Return the ridge with the least leave-one-out error of a sample of rows.
@@ -124,12 +109,14 @@ class Landmarks:
         Ridges halfway to the neighbours of the best candidate are tried as well.
         """
         some = self.rows.every(max(len(self.rows) // N_SAMPLED, 1)).gathered()
-        K = some.X
-        features = algebra.over_triangle(self._centred(K), arrays.like(K, self.L))
+        K, y, weight = some.X, some.y, some.weight
+        mean, L = arrays.like(K, self.gram.centre.A), arrays.like(K, self.L)
+        features = algebra.over_triangle(K - mean, L)
+        targets = RidgeTargets(arrays.to_numpy(y), arrays.to_numpy(weight), ridges)
 
         def error(alpha: float) -> float:
-            left_out = self._left_out(self.coef(alpha), K, features, some.y, some.weight)
-            return _error(some, arrays.to_numpy(left_out))
+            _, left_out = self._left_out(*self.coef(alpha), K, features, y, weight)
+            return targets.error(arrays.to_numpy(left_out))
 
         errors = {float(alpha): error(alpha) for alpha in ridges}
         if len(ridges) > 1:
@@ -163,25 +150,12 @@ def fit_nystroem(
     device: str | None = None,
     ridges: Array = RIDGES,
 ) -> RidgeFit:
-    """Fit a kernel network with given centres to all rows, in blocks.
+    """Fit a kernel network with given centres to all rows, in blocks, on a device if one is given.
 
-    The selected ridge has the least error of a sample of rows, or of the splits.
-
-    Parameters
-    ----------
-    kernel, view
-        The kernel and its centres, and the view of the inputs that shows them.
-    X : ndarray of shape (m, d)
-        The inputs.
-    targets : RidgeTargets
-        The targets; its own ridges are not used.
-    device : str, optional
-        The device on which the sums over rows are formed.
-    ridges : ndarray
-        The candidate ridges, in geometric progression.
+    The selected ridge, one of a geometric progression instead of those of the targets, has the
+    least error of a sample of rows, or of the splits.
     """
-    rows = Rows(X, targets.Y, targets.weight)
-    layer = Landmarks.of(kernel, view, rows, device)
+    layer = Landmarks.of(kernel, view, Rows(X, targets.Y, targets.weight), device)
 
     def of_fold(fold: Indices) -> tuple[Indices, Array]:
         kept = np.setdiff1d(np.arange(len(X)), fold)
@@ -195,16 +169,11 @@ def fit_nystroem(
 
     if targets.splits is None:
         alpha = layer.best_ridge(ridges)
-        left_out = layer.left_out(alpha)
+        b, D, left_out = layer.refined(alpha)
     else:
-        folds = split_mean((len(ridges), *rows.y.shape), map(of_fold, targets.splits))
-        best = last_of_least([_error(rows, each) for each in folds])
+        folds = targets.left_out(len(ridges), map(of_fold, targets.splits))
+        best = last_of_least([targets.error(each) for each in folds])
         alpha, left_out = float(ridges[best]), folds[best]
-    b, D, _ = layer.coef(alpha)
+        b, D, _ = layer.coef(alpha)
     network = kernel_network(D, b, kernel, view)
-    return RidgeFit(network, alpha, _error(rows, left_out), left_out)
-
-
-def _error(rows: Rows, left_out: Array) -> float:
-    assert rows.weight is not None
-    return left_out_error(arrays.to_numpy(rows.y), left_out, arrays.to_numpy(rows.weight))
+    return RidgeFit(network, alpha, targets.error(left_out), left_out)

@@ -6,8 +6,10 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from importlib import resources
+from pathlib import Path
 from string import Template
 
+from .._util.atomic_file import whole_file
 from .._util.text_table import TextTable
 
 # The text of a cell that is aligned right: a number, with or without a unit or an asterisk.
@@ -18,26 +20,22 @@ MAX_CELL_LENGTH = 40
 MAX_UNFOLDED_ROWS = 14
 
 
-def page(title: str, body: str) -> str:
-    """Return the complete page."""
-    text = resources.files("karnet._pages").joinpath("page.html").read_text(encoding="utf-8")
-    return Template(text).substitute(title=escape(title), body=body)
+def write(
+    path: Path, title: str, introduction: str, sections: Mapping[str, tuple[str, Iterable[str]]]
+) -> None:
+    """Write a page: a heading, an introduction, links to the sections, and the sections.
 
-
-def heading(text: str) -> str:
-    """Return the heading of the page."""
-    return f"<h1>{escape(text)}</h1>"
-
-
-def contents(titles: Mapping[str, str]) -> str:
-    """Return links to the sections."""
-    links = (f'<a href="#{name}">{escape(title)}</a>' for name, title in titles.items())
-    return "<nav>\n" + "\n".join(links) + "\n</nav>"
-
-
-def section(name: str, title: str, *parts: str) -> str:
-    """Return a section, a target of links, with a heading and elements of HTML."""
-    return "\n".join([f'<section id="{name}">', f"<h2>{escape(title)}</h2>", *parts, "</section>"])
+    A section has a name, which is the target of its link, a title, and elements of HTML.
+    """
+    body = [f"<h1>{escape(title)}</h1>", paragraph(introduction), "<nav>"]
+    body += [f'<a href="#{name}">{escape(heading)}</a>' for name, (heading, _) in sections.items()]
+    body += ["</nav>"]
+    for name, (heading, parts) in sections.items():
+        body += [f'<section id="{name}">', f"<h2>{escape(heading)}</h2>", *parts, "</section>"]
+    page = resources.files("karnet._pages").joinpath("page.html").read_text(encoding="utf-8")
+    with whole_file(path) as unfinished:
+        text = Template(page).substitute(title=escape(title), body="\n".join(body))
+        unfinished.write_text(text, encoding="utf-8")
 
 
 def paragraph(text: str) -> str:
@@ -65,9 +63,8 @@ def table(content: TextTable) -> str:
 
     Columns of numbers are aligned right. A row whose first cell is empty is a total.
     """
-    numeric = [
-        all(NUMBER.fullmatch(row[k]) for row in content.rows) for k in range(len(content.header))
-    ]
+    n = len(content.header)
+    numeric = [all(NUMBER.fullmatch(row[k]) for row in content.rows) for k in range(n)]
     head = "".join(_cell("th", *each) for each in zip(content.header, numeric, strict=True))
     rows = []
     for row in content.rows:
@@ -102,15 +99,11 @@ def _cell(tag: str, text: str, number: bool) -> str:
 
 def _box(title: str, kind: str, head: str, rows: Iterable[str]) -> str:
     label = escape(title)
-    return "\n".join(
-        [
-            f'<div class="scroll {kind}" role="region" tabindex="0" aria-label="{label}">',
-            f"<table><caption>{label}</caption>",
-            f"<thead><tr>{head}</tr></thead>",
-            "<tbody>",
-            *rows,
-            "</tbody></table></div>",
-        ]
+    body = "\n".join(rows)
+    return (
+        f'<div class="scroll {kind}" role="region" tabindex="0" aria-label="{label}">\n'
+        f"<table><caption>{label}</caption>\n<thead><tr>{head}</tr></thead>\n"
+        f"<tbody>\n{body}\n</tbody></table></div>"
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import mmap
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from os import PathLike
@@ -18,12 +18,13 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from pyarrow import csv, ipc, parquet
+from pyarrow import csv, ipc, parquet, types
 
 from .memory import SIZES
 from .streamed import Raw
 
 Names = Sequence[str]
+Batches = Iterator[pa.RecordBatch]
 
 # Bytes of a column of a Parquet file that are read at a time; the default is a whole row group.
 COLUMN_BUFFER = 2**16
@@ -31,38 +32,22 @@ COLUMN_BUFFER = 2**16
 QUOTED = 200
 
 
-def _index(schema: pa.Schema) -> list[Any]:
-    """Return the columns that pandas would make the index of a data frame."""
-    metadata = schema.pandas_metadata or {}
-    return [name for name in metadata.get("index_columns", []) if isinstance(name, str)]
-
-
-def _is_numeric(kind: pa.DataType) -> bool:
-    # A column with only missing values is of type null.
-    types = pa.types
+def is_numeric(kind: pa.DataType) -> bool:
+    """Return whether a column of this type holds numbers, or only missing values (type null)."""
     tests = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal, types.is_null)
     return any(test(kind) for test in tests)
 
 
-def _dtype(schema: pa.Schema, names: Iterable[str]) -> np.dtype[Any]:
-    """Return float32 if it holds the values of all columns, else float64, as for a data frame."""
-    kinds = [schema.field(name).type for name in names]
-    plain = [np.float64 if pa.types.is_decimal(kind) else kind.to_pandas_dtype() for kind in kinds]
-    common = np.result_type(*plain)
-    return common if common == np.float32 else np.dtype(np.float64)
-
-
 def is_text(kind: pa.DataType) -> bool:
     """Return whether a column of this type holds strings."""
-    types = pa.types
     return types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
 
 
 def _values(column: pa.Array) -> NDArray[Any]:
     """Return a column as a NumPy array, strings with a fixed length."""
-    if pa.types.is_dictionary(column.type):
+    if types.is_dictionary(column.type):
         column = column.dictionary_decode()
-    if pa.types.is_decimal(column.type):
+    if types.is_decimal(column.type):
         column = column.cast(pa.float64())
     if is_text(column.type):
         words = column.cast(pa.string()).dictionary_encode()
@@ -70,7 +55,7 @@ def _values(column: pa.Array) -> NDArray[Any]:
     return np.asarray(column.to_numpy(zero_copy_only=False))
 
 
-def _parts(batch: pa.RecordBatch, n_rows: int) -> Iterator[pa.RecordBatch]:
+def _parts(batch: pa.RecordBatch, n_rows: int) -> Batches:
     return (batch.slice(start, n_rows) for start in range(0, batch.num_rows, n_rows))
 
 
@@ -84,20 +69,15 @@ def reading(path: Path | str, kind: str) -> Iterator[None]:
         raise ValueError(f"{path} cannot be read as {kind} ({reason[:QUOTED]}).") from error
 
 
-@dataclass(frozen=True)
 class Parquet:
     """Parquet files."""
 
-    name: ClassVar[str] = "Parquet"
-    endings: ClassVar[tuple[str, ...]] = (".parquet", ".pq")
+    name = "Parquet"
+    endings: tuple[str, ...] = (".parquet", ".pq")
+    # The names and types of the columns of a file.
+    schema = staticmethod(parquet.read_schema)
 
-    def schema(self, path: Path) -> pa.Schema:
-        """Return the names and types of the columns."""
-        return parquet.read_schema(path)
-
-    def batches(
-        self, path: Path, n_rows: int, names: Names | None = None, numbers: Names = ()
-    ) -> Iterator[pa.RecordBatch]:
+    def batches(self, path: Path, n_rows: int, names: Names | None, numbers: Names) -> Batches:
         """Yield all rows of some columns, at most `n_rows` at a time, not whole row groups."""
         columns = None if names is None else list(names)
         with parquet.ParquetFile(path, pre_buffer=False, buffer_size=COLUMN_BUFFER) as file:
@@ -111,20 +91,17 @@ class Parquet:
         return table
 
 
-@dataclass(frozen=True)
 class Arrow:
     """Arrow files and streams, also known as Feather (version 2) and IPC."""
 
-    name: ClassVar[str] = "Arrow"
-    endings: ClassVar[tuple[str, ...]] = (".arrow", ".arrows", ".feather", ".ipc")
+    name = "Arrow"
+    endings: tuple[str, ...] = (".arrow", ".arrows", ".feather", ".ipc")
 
     def schema(self, path: Path) -> pa.Schema:
         """Return the names and types of the columns."""
         return _reader(_mapped(path)).schema
 
-    def batches(
-        self, path: Path, n_rows: int, names: Names | None = None, numbers: Names = ()
-    ) -> Iterator[pa.RecordBatch]:
+    def batches(self, path: Path, n_rows: int, names: Names | None, numbers: Names) -> Batches:
         """Yield all rows, with all columns: Arrow would copy selected ones.
 
         Batches that are not compressed stay in the file.
@@ -155,13 +132,10 @@ def _reader(pages: mmap.mmap) -> Any:
     return opened(pa.py_buffer(pages), options=ipc.IpcReadOptions(use_threads=False))
 
 
-def _record_batches(pages: mmap.mmap) -> Iterator[pa.RecordBatch]:
+def _record_batches(pages: mmap.mmap) -> Batches:
     reader = _reader(pages)
-    if hasattr(reader, "num_record_batches"):
-        batches = (reader.get_batch(k) for k in range(reader.num_record_batches))
-    else:
-        batches = iter(reader)
-    for batch in batches:
+    is_file = hasattr(reader, "num_record_batches")
+    for batch in map(reader.get_batch, range(reader.num_record_batches)) if is_file else reader:
         # Cells are used in place, and a damaged file may point to places outside of it.
         batch.validate(full=True)
         yield batch
@@ -169,21 +143,11 @@ def _record_batches(pages: mmap.mmap) -> Iterator[pa.RecordBatch]:
 
 @dataclass(frozen=True)
 class Csv:
-    """Text files with one line per row.
+    """Text files with one line per row; the fields are the parameters of `Blocks.from_csv`."""
 
-    Attributes
-    ----------
-    delimiter : str
-        The character between values.
-    header : tuple of str or None
-        The names of the columns if the first line of the file does not hold them.
-    types : mapping
-        Types of columns by name, where the first lines of a file would suggest others.
-    """
-
-    delimiter: str = ","
-    header: tuple[str, ...] | None = None
-    types: Mapping[str, Any] | None = None
+    delimiter: str
+    header: list[str] | None
+    types: Mapping[str, Any] | None
 
     name: ClassVar[str] = "CSV"
     endings: ClassVar[tuple[str, ...]] = (".csv", ".csv.gz", ".csv.bz2", ".csv.zst")
@@ -201,18 +165,13 @@ class Csv:
         with self._open(path, self.types or {}, None) as reader:
             return reader.schema
 
-    def batches(
-        self, path: Path, n_rows: int, names: Names | None = None, numbers: Names = ()
-    ) -> Iterator[pa.RecordBatch]:
+    def batches(self, path: Path, n_rows: int, names: Names | None, numbers: Names) -> Batches:
         """Yield all rows of some columns; numbers are float64 where no type is given."""
         schema = self.schema(path)
-        types = {
-            name: pa.float64()
-            for name in numbers
-            if not pa.types.is_boolean(schema.field(name).type)
-        } | dict(self.types or {})
+        numbers = [name for name in numbers if not types.is_boolean(schema.field(name).type)]
+        column_types = dict.fromkeys(numbers, pa.float64()) | dict(self.types or {})
         try:
-            with self._open(path, types, names) as reader:
+            with self._open(path, column_types, names) as reader:
                 for batch in reader:
                     yield from _parts(batch, n_rows)
         except pa.ArrowInvalid as error:
@@ -237,7 +196,7 @@ Kind = Parquet | Arrow | Csv
 
 def read_batches(
     kind: Kind, path: Path, n_rows: int, names: Names | None = None, numbers: Names = ()
-) -> Iterator[pa.RecordBatch]:
+) -> Batches:
     """Yield the batches of a file, or raise an error of one sentence."""
     with reading(path, kind.name):
         yield from kind.batches(path, n_rows, names, numbers)
@@ -245,45 +204,25 @@ def read_batches(
 
 @dataclass(frozen=True)
 class FileRows:
-    """The rows of some files of one format, as blocks that can be read repeatedly.
-
-    Attributes
-    ----------
-    kind : Kind
-        The format.
-    paths : tuple of Path
-        The files.
-    target : str or tuple of str
-        The column of targets, or one for each output.
-    inputs : tuple of str or None
-        The columns of inputs; None for all other columns, except the index of a data frame.
-    weights : tuple of str
-        The column of sample weights, if there is one.
-    """
+    """The rows of some files of one format, as blocks that can be read repeatedly."""
 
     kind: Kind
     paths: tuple[Path, ...]
-    target: str | tuple[str, ...]
-    inputs: tuple[str, ...] | None = None
-    weights: tuple[str, ...] = ()
+    targets: tuple[str, ...]
+    flat: bool  # whether targets are one column, and not a table of several outputs
+    inputs: tuple[str, ...] | None  # None for all other columns, except the index of a data frame
+    weights: tuple[str, ...]  # the column of sample weights, if there is one
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names of the inputs."""
-        return self._names(self.paths[0])
-
-    @property
-    def _targets(self) -> tuple[str, ...]:
-        return (self.target,) if isinstance(self.target, str) else self.target
-
-    def _names(self, path: Path) -> tuple[str, ...]:
+    def names(self, path: Path) -> tuple[str, ...]:
         """Return the names of the inputs, if all columns of a file have the right type."""
         with reading(path, self.kind.name):
             schema = self.kind.schema(path)
             names = schema.names  # an error if these are not UTF-8
-        others = (*self.weights, *self._targets)
-        counts, left_out = Counter(names), {*others, *_index(schema)}
-        rest = tuple(name for name in counts if name not in left_out)
+        others = (*self.weights, *self.targets)
+        # Columns that pandas would make the index of a data frame.
+        index = (schema.pandas_metadata or {}).get("index_columns", [])
+        counts = Counter(names)
+        rest = tuple(name for name in counts if name not in others and name not in index)
         inputs = rest if self.inputs is None else self.inputs
         for name in (*inputs, *others):
             if name not in counts:
@@ -293,7 +232,7 @@ class FileRows:
             if counts[name] > 1:
                 raise ValueError(f"{path} has several columns {name!r}: give each its own name.")
         for name in (*inputs, *self.weights):
-            if not _is_numeric(schema.field(name).type):
+            if not is_numeric(schema.field(name).type):
                 raise ValueError(
                     f"{path} holds {schema.field(name).type} in column {name!r}, not numbers: "
                     "encode it first, or list the columns that hold numbers in columns."
@@ -304,12 +243,12 @@ class FileRows:
 
     def __iter__(self) -> Iterator[Raw]:
         """Yield inputs, targets and weights (or None), a few rows at a time."""
-        names = self.names
+        names = self.names(self.paths[0])
         numbers = (*names, *self.weights)
-        every = (*numbers, *self._targets)
+        every = (*numbers, *self.targets)
         n_rows = max(SIZES.batch // len(every), 1)
         for path in self.paths:
-            if set(self._names(path)) != set(names):
+            if set(self.names(path)) != set(names):
                 raise ValueError(
                     f"{path} has other columns than {self.paths[0]}: list the columns to use in "
                     "columns."
@@ -328,11 +267,15 @@ class FileRows:
                 yield rows
 
     def _rows(self, batch: pa.RecordBatch, inputs: tuple[str, ...]) -> Raw:
-        X = np.empty((batch.num_rows, len(inputs)), _dtype(batch.schema, inputs))
+        kinds = [batch.schema.field(name).type for name in inputs]
+        plain = [np.float64 if types.is_decimal(kind) else kind.to_pandas_dtype() for kind in kinds]
+        # In float32 if it holds the values of all columns, as for a data frame.
+        single = np.result_type(*plain) == np.float32
+        X = np.empty((batch.num_rows, len(inputs)), np.float32 if single else np.float64)
         for k, name in enumerate(inputs):
             X[:, k] = _values(batch.column(name))
-        targets = [_values(batch.column(name)) for name in self._targets]
-        y = targets[0] if isinstance(self.target, str) else np.column_stack(targets)
+        targets = [_values(batch.column(name)) for name in self.targets]
+        y = targets[0] if self.flat else np.column_stack(targets)
         return X, y, _values(batch.column(self.weights[0])) if self.weights else None
 
 
@@ -342,16 +285,10 @@ def files_in(paths: Any, kind: Kind) -> tuple[Path, ...]:
     for path in map(Path, [paths] if isinstance(paths, str | PathLike) else paths):
         if not path.exists():
             raise FileNotFoundError(f"there is no file or folder {path}.")
-        files += _in_folder(path, kind.endings) if path.is_dir() else [path]
+        inside = [each for each in path.rglob("*") if each.name.endswith(kind.endings)]
+        # By convention names that start with a dot or an underscore are metadata.
+        inside = [each for each in inside if not each.name.startswith((".", "_"))]
+        files += sorted(inside) if path.is_dir() else [path]
     if not files:
         raise ValueError(f"{paths} has no {kind.name} files, {' or '.join(kind.endings)}.")
     return tuple(files)
-
-
-def _in_folder(folder: Path, endings: tuple[str, ...]) -> list[Path]:
-    # By convention names that start with a dot or an underscore are metadata.
-    return sorted(
-        path
-        for path in folder.rglob("*")
-        if path.name.endswith(endings) and not path.name.startswith((".", "_"))
-    )

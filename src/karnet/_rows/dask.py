@@ -8,12 +8,12 @@ merged only where the tree over all blocks does (`karnet._rows.memory.merged`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, partial
-from itertools import accumulate, chain
-from typing import Any, Generic, TypeVar
+from itertools import accumulate, chain, pairwise, takewhile
+from typing import Any, Generic
 from uuid import uuid4
 
 import cloudpickle
@@ -27,10 +27,8 @@ from dask.utils import parse_bytes
 from numpy.typing import NDArray
 
 from .._arrays.threads import ONE_THREAD
-from .memory import Statistic
-from .streamed import Passes, Raw, column_names, cut, joined
-
-S = TypeVar("S", bound=Statistic)
+from .memory import S
+from .streamed import AsInputs, Passes, Raw, column_names, cut, joined
 
 # Statistics that one worker merges at once.
 SPLIT_EVERY = 8
@@ -55,33 +53,16 @@ class DaskPasses(Passes):
     Passes run on the active `distributed.Client` or, without one, in threads. A pass is one map
     over the blocks and one tree of merges. Its graph holds everything it needs, so another worker
     computes again the results that are lost with a worker.
-
-    Attributes
-    ----------
-    blocks : list of Delayed
-        Tuples of inputs, targets and weights (or None), as arrays.
-    sizes : tuple of int
-        The number of rows of each block.
-    n_rows : int
-        The number of rows in all.
-    names : tuple of str or None
-        The names of the inputs.
     """
 
-    blocks: list[Delayed]
-    sizes: tuple[int, ...]
+    blocks: list[Delayed]  # tuples of inputs, targets and weights (or None), as arrays
+    sizes: tuple[int, ...]  # numbers of rows of the blocks
     n_rows: int
     names: tuple[str, ...] | None = None
 
     @classmethod
-    def over(
-        cls, as_inputs: Callable[[Any], Any], X: Any, y: Any, sample_weight: Any
-    ) -> DaskPasses:
-        """Return passes over collections, if their rows belong together.
-
-        `as_inputs` converts a block of X to an array or a CSR matrix. If the number of rows is
-        unknown, a pass of its own counts them.
-        """
+    def over(cls, as_inputs: AsInputs, X: Any, y: Any, sample_weight: Any) -> DaskPasses:
+        """Return passes over collections with the same rows; an extra pass counts unknown rows."""
         tables = {"X": X, "y": y, "sample_weight": sample_weight}
         tables = {name: table for name, table in tables.items() if name == "y" or table is not None}
         for name, table in tables.items():
@@ -89,21 +70,22 @@ class DaskPasses(Passes):
         frames = all(map(_is_frame, tables.values()))
         # As one collection: anything that several tables are computed from is computed once.
         raw = partial(_raw, as_inputs)
-        zipped = _zip_frames(raw, tables) if frames else _zip_arrays(raw, tables)
+        zipped = (_zip_frames if frames else _zip_arrays)(raw, tables)
         blocks = list(np.ravel(zipped.to_delayed()))
         sizes = (np.nan,) if frames else zipped.chunks[0]
         if np.isnan(sizes).any():
-            sizes = _counted(blocks)
+            graph = _Graph(blocks)
+            lengths = [graph.task(_length, block.key) for block in blocks]
+            sizes = graph.computed(graph.task(_all, *lengths))
         return cls(blocks, tuple(map(int, sizes)), int(sum(sizes)), column_names(X))
 
     def reduce(self, of_block: Callable[[Any, Any, Any], S], block_lengths: Iterable[int]) -> S:
-        """Return the merged results of `of_block` for all rows in blocks of the given lengths."""
         if not self.n_rows:
             raise ValueError("the Dask collections hold no rows.")
         cutter = Cutter.into(block_lengths, self.n_rows, of_block)
         graph = _Graph(self.blocks)
         # A node of its own: it goes to every worker once, not with every block.
-        function = graph.constant("statistic", cutter)
+        function = graph.add("statistic", DataNode, cutter)
         starts = [0, *accumulate(self.sizes)]
 
         def task(method: Callable[..., Any], table: int, **options: Any) -> Any:
@@ -112,10 +94,10 @@ class DaskPasses(Passes):
 
         ends = cache(partial(task, Cutter.ends))
         runs = [
-            task(Cutter.whole, step.tables.start, blocks=step.blocks)
-            if len(step.tables) == 1
-            else graph.task(Cutter.seam, function, *map(ends, step.tables), block=step.blocks.start)
-            for step in cutter.steps(self.sizes)
+            task(Cutter.whole, tables.start, blocks=blocks)
+            if len(tables) == 1
+            else graph.task(Cutter.seam, function, *map(ends, tables), block=blocks.start)
+            for blocks, tables in cutter.steps(self.sizes)
         ]
         while len(runs) > 1:
             groups = [runs[i : i + SPLIT_EVERY] for i in range(0, len(runs), SPLIT_EVERY)]
@@ -124,9 +106,7 @@ class DaskPasses(Passes):
         return statistic
 
 
-def map_rows(
-    function: Callable[..., NDArray[Any]], X: Any, argument: Any, like: NDArray[Any]
-) -> da.Array:
+def map_rows(function: Callable[..., Any], X: Any, argument: Any, like: NDArray[Any]) -> da.Array:
     """Return the lazy array of ``function(block, argument)`` for all blocks of rows of X.
 
     `like` is an array without rows that has the columns and the dtype of the result.
@@ -134,26 +114,15 @@ def map_rows(
     of_block, once = partial(_of_rows, function, like), delayed(argument, traverse=False)
     if _is_frame(X):
         return X.map_partitions(of_block, once, meta=like, enforce_metadata=False)
-    columns = range(1, like.ndim)
-    return da.blockwise(
-        of_block,
-        (0, *columns),
-        *(_in_rows(X), (0, -1), once, None),
-        new_axes={k: like.shape[k] for k in columns},
-        concatenate=False,
-        align_arrays=False,
-        meta=like,
-    )
+    axes = {k: like.shape[k] for k in range(1, like.ndim)}
+    options = {"new_axes": axes, "concatenate": False, "align_arrays": False, "meta": like}
+    return da.blockwise(of_block, (0, *axes), _in_rows(X), (0, -1), once, None, **options)
 
 
-def _of_rows(
-    function: Callable[..., NDArray[Any]], like: NDArray[Any], X: Any, argument: Any
-) -> NDArray[Any]:
+@on_worker()
+def _of_rows(function: Callable[..., Any], like: NDArray[Any], X: Any, argument: Any) -> Any:
     X = _only(X)
-    if not X.shape[0]:
-        return like
-    with on_worker():
-        return np.asarray(function(X, argument), dtype=like.dtype)
+    return np.asarray(function(X, argument), dtype=like.dtype) if X.shape[0] else like
 
 
 def row_of_zeros(X: Any) -> Any:
@@ -200,24 +169,17 @@ def _zip_arrays(raw: Callable[..., Raw], tables: dict[str, Any]) -> da.Array:
     """Return a collection of tuples of blocks, all tables cut into the chunks of X."""
     arrays = {name: _in_rows(table) for name, table in tables.items()}
     arguments: list[Any] = []
-    for place, (name, array) in enumerate(arrays.items()):
-        columns = -1 - place
-        arguments += [_cut_as(arrays["X"], name, array), (0, columns)[: array.ndim]]
-    return da.blockwise(
-        raw,
-        (0,),
-        *arguments,
-        concatenate=False,
-        align_arrays=False,
-        meta=np.empty(0, dtype=object),
-    )
+    for k, (name, array) in enumerate(arrays.items(), start=1):
+        arguments += [_cut_as(arrays["X"], name, array), (0, -k)[: array.ndim]]
+    meta = np.empty(0, dtype=object)
+    return da.blockwise(raw, (0,), *arguments, concatenate=False, align_arrays=False, meta=meta)
 
 
-def _raw(as_inputs: Callable[[Any], Any], X: Any, y: Any, sample_weight: Any = None) -> Raw:
+def _raw(as_inputs: AsInputs, X: Any, y: Any, sample_weight: Any = None) -> Raw:
     X, y, weight = map(_only, (X, y, sample_weight))
+    weight = None if weight is None else np.asarray(weight)
     # In one order: sums must not depend on how a data frame is laid out in memory.
-    y = np.asarray(y, order="C")
-    return as_inputs(X), y, None if weight is None else np.asarray(weight)
+    return as_inputs(X), np.asarray(y, order="C"), weight
 
 
 def _only(block: Any) -> Any:
@@ -251,24 +213,19 @@ class _Graph:
     """A graph under construction that reads some blocks."""
 
     def __init__(self, blocks: list[Delayed]) -> None:
-        self._blocks = blocks
-        self._token = uuid4().hex
+        self._blocks, self._token = blocks, uuid4().hex
         self._layer: dict[Any, Any] = {}
 
-    def _key(self, name: str) -> tuple[str, int]:
-        return f"{name}-{self._token}", len(self._layer)
-
-    def constant(self, name: str, value: Any) -> Any:
-        """Add a value, and return its key."""
-        key = self._key(name)
-        self._layer[key] = DataNode(key, value)
+    def add(self, name: str, node: Callable[..., Any], *args: Any, **options: Any) -> Any:
+        """Add a node of the given type, and return its key."""
+        key = f"{name}-{self._token}", len(self._layer)
+        self._layer[key] = node(key, *args, **options)
         return key
 
     def task(self, function: Callable[..., Any], *keys: Any, **options: Any) -> Any:
         """Add a function of the values of some keys, and return its key."""
-        key = self._key(function.__name__.strip("_"))
-        self._layer[key] = Task(key, function, *map(TaskRef, keys), **options)
-        return key
+        name = function.__name__.strip("_")
+        return self.add(name, Task, function, *map(TaskRef, keys), **options)
 
     def computed(self, key: Any) -> Any:
         """Return the value of a key."""
@@ -300,22 +257,6 @@ class _Graph:
 
 
 @dataclass(frozen=True)
-class Step:
-    """Consecutive blocks and the tables that hold their rows: one table, or else one block."""
-
-    blocks: range
-    tables: range
-
-
-@dataclass(frozen=True)
-class Part:
-    """Some rows of the block of a given number."""
-
-    block: int
-    rows: Raw
-
-
-@dataclass(frozen=True)
 class Node(Generic[S]):
     """The statistic of ``2**level`` blocks, from block ``number * 2**level`` on."""
 
@@ -330,80 +271,62 @@ Run = list[Node[S]]
 
 @dataclass(frozen=True)
 class Cutter(Generic[S]):
-    """A function of blocks, and the rows at which blocks begin and end.
+    """A function of blocks, and the rows at which blocks begin and end."""
 
-    Attributes
-    ----------
-    of_block : callable
-        From inputs, targets and weights of a block to its statistic.
-    edges : array of shape (n_blocks + 1,)
-        The first row of each block, and the number of rows.
-    """
-
-    of_block: Callable[[Any, Any, Any], S]
-    edges: NDArray[np.int64]
+    of_block: Callable[[Any, Any, Any], S]  # from inputs, targets and weights to a statistic
+    edges: NDArray[np.int64]  # the first row of each block, and the number of rows
 
     @classmethod
-    def into(
-        cls, block_lengths: Iterable[int], n_rows: int, of_block: Callable[[Any, Any, Any], S]
-    ) -> Cutter[S]:
+    def into(cls, lengths: Iterable[int], n_rows: int, of_block: Callable[..., S]) -> Cutter[S]:
         """Return the cutter into blocks of the given lengths; the last block takes the rest."""
-        edges = [0]
-        for block_length in block_lengths:
-            if edges[-1] + block_length >= n_rows:
-                break
-            edges.append(edges[-1] + block_length)
-        return cls(of_block, np.array([*edges, n_rows]))
+        inside = takewhile(lambda edge: edge < n_rows, accumulate(lengths))
+        return cls(of_block, np.array([0, *inside, n_rows]))
 
-    def steps(self, sizes: Sequence[int]) -> Iterator[Step]:
-        """Yield, in the order of rows, the blocks and the tables, of given sizes, they span."""
+    def steps(self, sizes: Iterable[int]) -> Iterator[tuple[range, range]]:
+        """Yield consecutive blocks and the tables with their rows: one table, or else one block.
+
+        `sizes` are the numbers of rows of the tables.
+        """
         starts = np.array([0, *accumulate(sizes)])
         block, n_blocks = 0, len(self.edges) - 1
         while block < n_blocks:
             table = int(np.searchsorted(starts, self.edges[block], side="right")) - 1
             end = int(np.searchsorted(self.edges, starts[table + 1], side="right")) - 1
-            if end > block:
-                yield Step(range(block, end), range(table, table + 1))
-            else:
-                end = block + 1
+            last = table + 1
+            if end == block:
+                end += 1
                 last = int(np.searchsorted(starts, self.edges[end], side="left"))
-                yield Step(range(block, end), range(table, last))
+            yield range(block, end), range(table, last)
             block = end
 
     @on_worker()
     def whole(self, rows: Raw, *, start: int, size: int, blocks: range) -> Run[S]:
         """Return the run of blocks inside one table, of `size` rows from row `start` on."""
-        _check_length(rows, size)
+        _length(rows, size)
         edges = self.edges[blocks.start : blocks.stop + 1] - start
-        statistics = (self.of_block(*cut(rows, *edges[k : k + 2])) for k in range(len(blocks)))
+        statistics = (self.of_block(*cut(rows, i, j)) for i, j in pairwise(edges))
         return merged_runs(Node(0, *each) for each in zip(blocks, statistics, strict=True))
 
-    def ends(self, rows: Raw, *, start: int, size: int) -> list[Part]:
-        """Return the rows of a table in blocks that span other tables as well."""
-        _check_length(rows, size)
+    def ends(self, rows: Raw, *, start: int, size: int) -> list[tuple[int, list[Any]]]:
+        """Return numbers of blocks that span other tables as well, and their rows in this table."""
+        _length(rows, size)
         stop = start + size
         inside = self.edges[(self.edges >= start) & (self.edges <= stop)]
         first, last = (inside[0], inside[-1]) if len(inside) else (stop, stop)
-        # Views would keep the whole table in memory.
-        return [
-            Part(self._block(i), _copied(cut(rows, i - start, j - start)))
-            for i, j in ((start, first), (last, stop))
-            if i < j
-        ]
-
-    def _block(self, row: int) -> int:
-        return int(np.searchsorted(self.edges, row, side="right")) - 1
+        parts = []
+        for i, j in ((start, first), (last, stop)):
+            if i < j:
+                block = int(np.searchsorted(self.edges, i, side="right")) - 1
+                # Views would keep the whole table in memory.
+                copies = [x if x is None else x.copy() for x in cut(rows, i - start, j - start)]
+                parts.append((block, copies))
+        return parts
 
     @on_worker()
-    def seam(self, *ends: list[Part], block: int) -> Run[S]:
+    def seam(self, *ends: list[tuple[int, Any]], block: int) -> Run[S]:
         """Return the run of one block, joined from the ends of several tables."""
-        rows = [part.rows for part in chain(*ends) if part.block == block]
+        rows = [part for number, part in chain(*ends) if number == block]
         return [Node(0, block, self.of_block(*joined(rows)))]
-
-
-def _copied(rows: Raw) -> Raw:
-    X, y, weight = rows
-    return X.copy(), y.copy(), None if weight is None else weight.copy()
 
 
 @on_worker()
@@ -427,28 +350,12 @@ def total(run: Run[S]) -> S:
     return last
 
 
-def _check_length(rows: Raw, size: int) -> None:
-    n_rows = _length(rows)
-    if n_rows != size:
-        raise ValueError(
-            f"a block of {size} rows holds {n_rows} of them now: Dask collections must give the "
-            "number of rows that their chunks state, and the same rows each time."
-        )
-
-
-def _counted(blocks: list[Delayed]) -> tuple[int, ...]:
-    graph = _Graph(blocks)
-    lengths = [graph.task(_length, block.key) for block in blocks]
-    counts: tuple[int, ...] = graph.computed(graph.task(_all, *lengths))
-    return counts
-
-
 def _all(*values: Any) -> tuple[Any, ...]:
     return values
 
 
-def _length(rows: Raw) -> int:
-    """Return the number of rows, if inputs, targets and weights have the same number."""
+def _length(rows: Raw, expected: int | None = None) -> int:
+    """Return the number of rows, if it is the same in inputs, targets and weights."""
     X, *others = rows
     for name, array in zip(("y", "sample_weight"), others, strict=True):
         if array is not None and len(array) != X.shape[0]:
@@ -456,4 +363,9 @@ def _length(rows: Raw) -> int:
                 f"{name} must have the same number of rows as X in every block, {X.shape[0]}, but "
                 f"has {len(array)}."
             )
+    if expected not in (None, X.shape[0]):
+        raise ValueError(
+            f"a block of {expected} rows holds {X.shape[0]} of them now: Dask collections must "
+            "give the number of rows that their chunks state, and the same rows each time."
+        )
     return int(X.shape[0])

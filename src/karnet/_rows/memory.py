@@ -9,7 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from contextvars import copy_context
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias, TypeVar
 
 import numpy as np
@@ -28,28 +28,17 @@ if TYPE_CHECKING:
 class BlockSizes:
     """Sizes of the parts in which rows are read and worked on."""
 
-    # Numbers in a block in memory: enough for fast matrix products, few enough for memory.
-    block: int = 2**22
-    # Numbers in a chunk of a block: few enough for the cache of a core.
-    chunk: int = 2**18
-    # Rows of the shortest block: blocks are not halved further if the memory of a device runs out.
-    shortest: int = 256
-    # Most numbers in a block on a device, where starting a computation takes long.
-    device_block: int = 2**30
-    # Blocks of the largest size that fit in the free memory of a device together.
-    device_parts: int = 8
-    # Numbers in a block that is copied to a device: few enough for computation to start soon.
-    copied: int = 2**27
-    # Threads that copy blocks to a device: enough to use the full bandwidth of the bus.
-    copy_threads: int = 4
-    # Numbers in the sample of rows that is kept in memory.
-    sample: int = 2**22
-    # Rows of a sample at least, if there are that many.
-    sample_rows: int = 512
-    # Numbers taken from a file at a time: the cache of a core holds them while columns become rows.
-    batch: int = 2**18
-    # Bytes of CSV that are parsed at a time; no line may be longer.
-    csv: int = 2**22
+    block: int = 2**22  # numbers in a block in memory: many for fast products, few for memory
+    chunk: int = 2**18  # numbers in a chunk of a block: few enough for the cache of a core
+    shortest: int = 256  # rows of a block that is not halved further if device memory runs out
+    device_block: int = 2**30  # most numbers in a block on a device, where each start takes long
+    device_parts: int = 8  # blocks of the largest size that fit in free device memory together
+    copied: int = 2**27  # numbers in a block that is copied to a device: few, to start soon
+    copy_threads: int = 4  # threads that copy to a device: enough for the bandwidth of the bus
+    sample: int = 2**22  # numbers in the sample of rows that is kept in memory
+    sample_rows: int = 512  # rows of a sample at least, if there are that many
+    batch: int = 2**18  # numbers taken from a file at a time, to turn columns to rows in a cache
+    csv: int = 2**22  # bytes of CSV that are parsed at a time; no line may be longer
 
 
 SIZES = BlockSizes()
@@ -60,7 +49,6 @@ class Statistic(Protocol):
 
     def merge(self, other: Self, /) -> Self:
         """Return the statistic of both blocks together."""
-        ...
 
 
 S = TypeVar("S", bound=Statistic)
@@ -70,7 +58,6 @@ U = TypeVar("U")
 Block = tuple[Array, AnyArray, Array | None]
 # From inputs to other inputs; it may append counts to the list `counters`, if that is given.
 Change = Callable[..., Array]
-Counters = list[Array]
 # Rows that can be read repeatedly: in memory or on a device, from files or on a cluster.
 Table: TypeAlias = "Rows | Streamed"
 
@@ -110,8 +97,9 @@ def in_order(
     Elementwise functions use one thread, so parallel blocks are faster than threads inside BLAS.
     Items of an iterator are read while others are computed.
     """
-    n = min(ONE_THREAD.allowed(), most or sys.maxsize)
-    if isinstance(items, list) and (n == 1 or len(items) <= 1):
+    few = isinstance(items, list) and len(items) <= 1
+    n = 1 if few else min(ONE_THREAD.allowed(), most or sys.maxsize)
+    if n == 1 and isinstance(items, list):
         yield from map(function, items)
         return
     with ONE_THREAD(), ThreadPoolExecutor(n) as pool:
@@ -131,30 +119,14 @@ def in_order(
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows of a table: inputs, targets and weights.
+    """Rows of a table: inputs, targets and weights."""
 
-    Parameters
-    ----------
-    X : array or sparse matrix of shape (m, d)
-        The inputs. Blocks are converted to dense float64 arrays one at a time.
-    y : array of shape (m, ...)
-        The targets, row by row.
-    weight : array of shape (m,), optional
-        Positive sample weights.
-    change : callable, optional
-        A function that every block of inputs is passed through before it is used.
-    width : int
-        The largest number of columns that a block has on its way through `change`.
-    counters : list, optional
-        Passed to `change`, which appends counts of a block to it.
-    """
-
-    X: Any
+    X: Any  # an array or a sparse matrix: blocks are converted to dense float64 one at a time
     y: AnyArray
-    weight: Array | None = None
-    change: Change | None = None
-    width: int = 1
-    counters: Counters | None = None
+    weight: Array | None = None  # positive
+    change: Change | None = None  # a function that every block of inputs is passed through
+    width: int = 1  # the largest number of columns that a block has on its way through `change`
+    counters: list[Array] | None = None  # passed to `change`, which appends counts of a block
 
     def __len__(self) -> int:
         return int(self.X.shape[0])
@@ -181,28 +153,26 @@ class Rows:
         """Whether matrix products take little time compared with everything else."""
         return not self._in_memory
 
-    @property
+    @cached_property
     def _in_memory(self) -> bool:
         return arrays.is_host(self.X)
 
     @property
-    def block_size(self) -> int:
-        """Numbers in a block."""
+    def block_size(self) -> int | None:
+        """The most numbers in a block on a device; None in memory."""
         if self._in_memory:
-            return SIZES.block
+            return None
         return min(SIZES.device_block, free_numbers(self.X) // SIZES.device_parts)
 
     def _blocks(self) -> list[slice]:
-        most = None if self._in_memory else self.block_size
-        return block_slices(len(self), max(self.width, self.X.shape[1]), most)
+        return block_slices(len(self), max(self.width, self.X.shape[1]), self.block_size)
 
     def _read(self, rows: slice, buffer: Array | None = None) -> Block:
         """Return some rows, their inputs changed, in `buffer` if they fit."""
-        X = self._inputs(rows, buffer)
         weight = None if self.weight is None else self.weight[rows]
-        return X, read_only(some_rows(self.y, rows)), weight
+        return self._inputs(rows, buffer), read_only(some_rows(self.y, rows)), weight
 
-    def _inputs(self, rows: slice, buffer: Array | None) -> Array:
+    def _inputs(self, rows: slice, buffer: Array | None = None) -> Array:
         change = self.change
         if change is None:
             return read_only(dense(some_rows(self.X, rows)))
@@ -220,7 +190,7 @@ class Rows:
         assert buffer is not None
         return buffer[:n_rows]
 
-    def map(self, change: Change, width: int, counters: Counters | None = None) -> Rows:
+    def map(self, change: Change, width: int, counters: list[Array] | None = None) -> Rows:
         """Return these rows with changed inputs; few rows are changed at once."""
         lazy = replace(self, change=change, width=width, counters=counters)
         few = SIZES.block if self._in_memory else free_numbers(self.X) // 4
@@ -230,10 +200,12 @@ class Rows:
         """Return these rows with their changed inputs in one array."""
         if self.change is None:
             return self
-        if not self._in_memory:  # joining blocks would copy each
-            return Rows(self._read(slice(0, len(self)))[0], self.y, self.weight)
-        with closing(in_order(lambda rows: self._read(rows)[0], self._blocks())) as parts:
-            return Rows(arrays.joined(list(parts)), self.y, self.weight)
+        # On a device in one block: joining blocks would copy each.
+        blocks = self._blocks() if self._in_memory else [slice(0, len(self))]
+        if len(blocks) == 1:
+            return Rows(self._inputs(blocks[0]), self.y, self.weight)
+        with closing(in_order(self._inputs, blocks)) as parts:
+            return Rows(np.concatenate(list(parts)), self.y, self.weight)
 
     def every(self, step: int) -> Rows:
         """Return every `step`-th row, without counters; `step` is rounded to a power of 2."""
@@ -256,11 +228,7 @@ class Rows:
             return merged(parts)
 
     def of_block(
-        self,
-        statistic: Callable[[*Block], S],
-        small_chunks: bool,
-        buffers: list[Array],
-        rows: slice,
+        self, statistic: Callable[..., S], small_chunks: bool, buffers: list[Array], rows: slice
     ) -> S:
         """Return the statistic of a block of rows, which may be computed in one of the buffers."""
         if not self._in_memory:
@@ -293,6 +261,8 @@ def merged(parts: Iterable[S]) -> S:
         while waiting and waiting[-1][0] == level:
             level, total = level + 1, waiting.pop()[1].merge(total)
         waiting.append((level, total))
+    if not waiting:
+        raise ValueError("the blocks hold no rows.")
     total = waiting.pop()[1]
     while waiting:
         total = waiting.pop()[1].merge(total)
@@ -304,9 +274,9 @@ def power_of_2(step: int) -> int:
     return int(1 << (max(step, 1).bit_length() - 1))
 
 
-def read_only(array: AnyArray) -> AnyArray:
+def read_only(array: Any) -> Any:
     """Return a read-only view of a NumPy array; arrays of other libraries have none."""
-    if not arrays.is_host(array):
+    if not isinstance(array, np.ndarray):
         return array
     view = array.view()
     view.flags.writeable = False
@@ -318,6 +288,8 @@ def dense(X: Any) -> Array:
 
     Matrix products round differently in Fortran order, and results must not depend on the order.
     """
-    if not arrays.is_host(X):
-        return arrays.float64(X)
-    return np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float64, order="C")
+    if hasattr(X, "toarray"):
+        X = X.toarray()
+    if isinstance(X, np.ndarray):
+        return np.asarray(X, dtype=np.float64, order="C")
+    return arrays.float64(X)

@@ -11,28 +11,18 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, repeat
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic
 
 import numpy as np
 
 from .._arrays import namespace as arrays
 from .._util.types import AnyArray, Array
-from .memory import (
-    SIZES,
-    Change,
-    Counters,
-    Rows,
-    Statistic,
-    block_slices,
-    dense,
-    in_order,
-    merged,
-    power_of_2,
-)
+from .memory import SIZES, Change, Rows, S, Table, block_slices, dense, in_order, merged, power_of_2
 
-S = TypeVar("S", bound=Statistic)
 # Inputs, targets and weights (or None) of some rows as they were read.
 Raw = tuple[Any, Any, Any]
+# From a block of X as it was read to an array or a CSR matrix.
+AsInputs = Callable[[Any], Any]
 # From rows as they were read to inputs, targets and weights for the fit.
 Prepare = Callable[[Any, Any, Any], tuple[Any, AnyArray, Array | None]]
 
@@ -40,14 +30,10 @@ Prepare = Callable[[Any, Any, Any], tuple[Any, AnyArray, Array | None]]
 class Passes:
     """A way to go through all blocks of a data set."""
 
-    # The names of the inputs, if they have any.
-    names: tuple[str, ...] | None = None
-    # The number of rows, if it is known before they are read.
-    n_rows: int | None = None
-    # Numbers in the best block; None for the block size of rows in memory.
-    block_size: int | None = None
-    # The device that rows are copied to; None if they stay in memory.
-    device: str | None = None
+    names: tuple[str, ...] | None = None  # of the inputs, if they have any
+    n_rows: int | None = None  # if it is known before rows are read
+    block_size: int | None = None  # numbers in the best block; None for that of rows in memory
+    device: str | None = None  # to which rows are copied; None if they stay in memory
 
     def reduce(self, of_block: Callable[[Any, Any, Any], S], block_lengths: Iterable[int]) -> S:
         """Return the merged results of `of_block` for all rows in blocks of the given lengths."""
@@ -56,24 +42,15 @@ class Passes:
 
 @dataclass(frozen=True)
 class LocalPasses(Passes):
-    """Passes over blocks that are read one after the other and worked on in threads.
+    """Passes over blocks that are read one after the other and worked on in threads."""
 
-    Attributes
-    ----------
-    blocks : iterable
-        Tuples of inputs, targets and weights (or None), which can be iterated over repeatedly.
-    names : tuple of str or None
-        The names of the inputs.
-    """
-
-    blocks: Iterable[Raw]
+    blocks: Iterable[Raw]  # which can be iterated over repeatedly
     names: tuple[str, ...] | None = None
 
     def reduce(self, of_block: Callable[[Any, Any, Any], S], block_lengths: Iterable[int]) -> S:
-        """Return the merged results of `of_block` for all rows in blocks of the given lengths."""
         pieces = regrouped(self.blocks, block_lengths)
         with closing(in_order(lambda piece: of_block(*piece), pieces)) as parts:
-            return merged_some(parts)
+            return merged(parts)
 
 
 def copied(block: Raw, device: str) -> Raw:
@@ -82,15 +59,6 @@ def copied(block: Raw, device: str) -> Raw:
     X = X.toarray() if hasattr(X, "toarray") else X
     X, y = arrays.upload(X, device), arrays.upload(y, device)
     return X, y, None if weight is None else arrays.upload(weight, device)
-
-
-def merged_some(parts: Iterable[S]) -> S:
-    """Return all parts merged, if there are any."""
-    parts = iter(parts)
-    first = next(parts, None)
-    if first is None:
-        raise ValueError("the blocks hold no rows.")
-    return merged(chain([first], parts))
 
 
 def regrouped(blocks: Iterable[Raw], block_lengths: Iterable[int]) -> Iterator[Raw]:
@@ -190,9 +158,8 @@ class Joined:
     @classmethod
     def of(cls, X: Array, y: AnyArray, weight: Array | None) -> Joined:
         """Keep some rows."""
-        if not arrays.is_host(X):
-            return cls(((X, y, weight),))
-        return cls(((np.array(X), np.array(y), weight),))
+        X, y = (np.array(X), np.array(y)) if arrays.is_host(X) else (X, y)
+        return cls(((X, y, weight),))
 
     def merge(self, other: Joined, /) -> Joined:
         """Return the rows of both."""
@@ -201,34 +168,18 @@ class Joined:
 
 @dataclass(frozen=True)
 class Streamed:
-    """Rows that are read again for every pass.
-
-    Parameters
-    ----------
-    passes : Passes
-        The way to go through all blocks.
-    prepare : callable
-        From a block as it was read to inputs, targets and weights, without rows of weight 0.
-    n_rows, n_features, n_targets : int
-        The numbers of rows, of columns of the inputs and of columns of the targets.
-    total : float
-        The sum of the weights.
-    sample : Sample
-        Some of the prepared rows.
-    change, width, counters
-        As in `Rows`.
-    """
+    """Rows that are read again for every pass; `change`, `width` and `counters` as in `Rows`."""
 
     passes: Passes
-    prepare: Prepare
+    prepare: Prepare  # leaves out rows of weight 0
     n_rows: int
     n_features: int
     n_targets: int
-    total: float
-    sample: Sample
+    total: float  # the sum of the weights
+    sample: Sample  # some of the prepared rows
     change: Change | None = None
     width: int = 1
-    counters: Counters | None = None
+    counters: list[Array] | None = None
 
     def __len__(self) -> int:
         return self.n_rows
@@ -238,11 +189,10 @@ class Streamed:
         """Whether matrix products take little time compared with everything else."""
         return self.passes.device is not None
 
-    def map(self, change: Change, width: int, counters: Counters | None = None) -> Streamed | Rows:
+    def map(self, change: Change, width: int, counters: list[Array] | None = None) -> Table:
         """Return these rows with changed inputs; few rows are changed at once."""
         lazy = replace(self, change=change, width=width, counters=counters)
-        few = len(self) * max(width, self.n_features) <= SIZES.block
-        return lazy.gathered() if few else lazy
+        return lazy.gathered() if len(self) * max(width, self.n_features) <= SIZES.block else lazy
 
     def gathered(self) -> Rows:
         """Return these rows with their changed inputs in memory."""
@@ -261,9 +211,7 @@ class Streamed:
         parts = thinned._pass(Joined.of, False).statistic.parts
         return Rows(*joined(list(parts)), change=self.change, width=self.width)
 
-    def reduce(
-        self, statistic: Callable[[Array, AnyArray, Array | None], S], small_chunks: bool = False
-    ) -> S:
+    def reduce(self, statistic: Callable[..., S], small_chunks: bool = False) -> S:
         """Return the merged statistic of all blocks, or of their chunks if `small_chunks`."""
         result = self._pass(statistic, small_chunks)
         if result.n_rows != len(self):
@@ -292,7 +240,7 @@ class _Part(Generic[S]):
 
     result: S | None
     n_rows: int
-    counters: Counters
+    counters: list[Array]
 
     @property
     def statistic(self) -> S:
@@ -317,7 +265,7 @@ def _of_block(
     small_chunks: bool,
     *raw: Any,
 ) -> _Part[S]:
-    counters: Counters = []
+    counters: list[Array] = []
     rows = as_rows(*prepare(*raw), counters=counters if counted else None)
     if not len(rows):
         return _Part(None, 0, [])

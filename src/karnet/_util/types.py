@@ -10,5 +10,6 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 # Row numbers or codes of classes.
 Indices = NDArray[np.intp]
-Mask = NDArray[np.bool_]
 AnyArray = NDArray[Any]
+# One boolean per row.
+Mask = NDArray[np.bool_]

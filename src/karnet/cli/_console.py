@@ -1,4 +1,4 @@
-"""The output of commands: results, notes, progress, and errors of one sentence each."""
+"""Shared options of commands, and their output: results, notes, progress and errors."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import wraps
+from pathlib import Path
 from threading import Timer
 from time import perf_counter
-from typing import Any, ParamSpec
+from typing import Annotated, Any, ParamSpec
 
 import numpy as np
 import typer
@@ -26,6 +27,29 @@ EXIT_CODES = (
     "and one sentence says what to do; 130 interrupted."
 )
 P = ParamSpec("P")
+
+# Arguments and options that several commands share.
+TableFile = Annotated[
+    Path,
+    typer.Argument(
+        metavar="TABLE",
+        help="A table with a line of column names: CSV or TSV (.gz too), Parquet, Arrow, Feather.",
+        show_default=False,
+    ),
+]
+Model = Annotated[
+    Path, typer.Argument(metavar="MODEL", help="A model file of 'karnet fit'.", show_default=False)
+]
+Quiet = Annotated[
+    bool, typer.Option("--quiet", "-q", help="Print results and errors only.", show_default=False)
+]
+Json = Annotated[
+    bool, typer.Option("--json", help="Print the result as JSON, for programs.", show_default=False)
+]
+DataFolder = Annotated[
+    Path | None,
+    typer.Option("--data", metavar="DIR", help="Folder of data sets as CSV (or KARNET_DATA)."),
+]
 
 
 def sentences(command: Callable[P, None]) -> Callable[P, None]:
@@ -76,9 +100,8 @@ def _end(code: int, text: str) -> None:
 
 @dataclass
 class Clock:
-    """The start and the duration of a piece of work, and the status line that describes it."""
+    """The duration of a piece of work, and the status line that describes it."""
 
-    start: float
     status: Status
     seconds: float = math.nan
 
@@ -89,27 +112,16 @@ class Clock:
 
 @dataclass(frozen=True)
 class Output:
-    """The output of a command: results on standard output, notes on standard error.
+    """The output of a command: results on standard output, notes on standard error."""
 
-    Parameters
-    ----------
-    quiet : bool
-        Whether to leave out notes and progress.
-    as_json : bool
-        Whether to print results as JSON instead of text.
-    patience : float
-        Seconds of work before progress is shown.
-    """
-
-    quiet: bool
-    as_json: bool
-    patience: float = 2.0
+    quiet: bool  # whether to leave out notes and progress
+    as_json: bool  # whether to print results as JSON instead of text
+    patience: float = 2.0  # seconds of work before progress is shown
 
     def note(self, *notes: str) -> None:
         """Print sentences to standard error."""
-        if not self.quiet:
-            for note in notes:
-                print(note, file=sys.stderr)
+        if notes and not self.quiet:
+            print(*notes, sep="\n", file=sys.stderr)
 
     def result(self, values: dict[str, Any], text: str) -> None:
         """Print a result: the values as JSON, or the text."""
@@ -119,7 +131,7 @@ class Output:
     def timed(self, what: str) -> Iterator[Clock]:
         """Measure the time of a block, and show what is being done if it takes long."""
         console = Console(stderr=True, quiet=self.quiet)
-        clock = Clock(perf_counter(), Status(f"{what} ...", console=console))
+        clock, start = Clock(Status(f"{what} ...", console=console)), perf_counter()
         # A terminal shows a spinner, a log gets one line.
         begin = clock.status.start if console.is_terminal else lambda: self.note(f"{what} ...")
         timer = Timer(self.patience, begin)
@@ -131,14 +143,13 @@ class Output:
             timer.cancel()
             timer.join()
             clock.status.stop()
-            clock.seconds = perf_counter() - clock.start
+            clock.seconds = perf_counter() - start
 
 
 def score_in_words(about: dict[str, Any]) -> str:
     """Return the score of a model as text: accuracy in per cent, or R²."""
-    score = float(about["score"])
-    classes = about["task"] == "classification"
-    return f"accuracy {100 * score:.1f} %" if classes else f"R² {score:.3f}"
+    accuracy, r2 = f"accuracy {100 * about['score']:.1f} %", f"R² {about['score']:.3f}"
+    return f"{accuracy if about['task'] == 'classification' else r2} by {about['judged_by']}"
 
 
 def _plain(value: Any) -> Any:

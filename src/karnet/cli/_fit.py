@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal
 
 import typer
 
 from .._util.atomic_file import check_writable
 from .._util.extras import require
-from ._console import Output, score_in_words
-from ._options import Json, Quiet, TableFile
+from ._console import Json, Output, Quiet, TableFile, score_in_words
 
 
 def fit(
@@ -63,35 +62,42 @@ def fit(
     """
     require("karnet fit", "table", "skops")
     from ..files import save
-    from ..tables import fit_table, is_large
+    from ..tables import fit_table
 
     out = Output(quiet, as_json)
     path = check_writable(model or Path(f"{Path(table.name.removesuffix('.gz')).stem}.karnet"))
     page = None if report is None else check_writable(report)
-    fit_file = _in_blocks if is_large(table, max_rows) else _in_memory
-    job = fit_file(table, target, task, paper, device, out)
-    save(job.fitted.model, path)
+    rows, fitted, times = _fitted(table, target, task, paper, device, max_rows, out)
+    save(fitted.model, path)
     if page is not None:
         from ..reports import write_fit_report
 
         again = partial(fit_table, paper=paper, device=device)
         with out.timed("Fitting again without some rows, for the report"):
-            write_fit_report(page, job.table, job.fitted, again, job.times, context.obj)
-    values = {**job.fitted.model.table_, "model": path, "report": page, "seconds": job.times}
-    out.result({**values, "columns": len(values["columns"])}, _summary(path, values, page))
+            write_fit_report(page, rows, fitted, again, times, context.obj)
+    about = fitted.model.table_
+    values = {**about, "columns": len(about["columns"])}
+    text = (
+        f"{path} predicts {about['target']!r}: {score_in_words(about)}, fitted on {about['rows']} "
+        f"rows in {times['Learning']:.1f} s."
+    )
+    text += "" if page is None else f"\nThe report is in {page}."
+    out.result({**values, "model": path, "report": page, "seconds": times}, text)
 
 
-class Job(NamedTuple):
-    """A table or a sample of it, the model fitted on it, and the seconds of each step."""
+def _fitted(
+    path: Path, target: str, task: str, paper: bool, device: str, max_rows: int | None, out: Output
+) -> tuple[Any, Any, dict[str, float]]:
+    """Return a table or a sample of it, the model fitted on it, and the seconds of each step."""
+    from ..tables import find_target, fit_large, fit_table, is_large, read_table
 
-    table: Any
-    fitted: Any
-    times: dict[str, float]
-
-
-def _in_memory(path: Path, target: str, task: str, paper: bool, device: str, out: Output) -> Job:
-    from ..tables import find_target, fit_table, read_table
-
+    if is_large(path, max_rows):
+        if paper:
+            raise ValueError("--paper needs all rows in memory: use fewer rows.")
+        with out.timed(f"Fitting {path.name}, block by block") as fitting:
+            fitted = fit_large(path, target, task, device, fitting.tell)
+        out.note(*fitted.target.notes)
+        return fitted.sample, fitted, {"Learning": fitting.seconds}
     with out.timed(f"Reading {path.name}") as reading:
         table = read_table(path)
     out.note(*table.notes)
@@ -99,23 +105,4 @@ def _in_memory(path: Path, target: str, task: str, paper: bool, device: str, out
     out.note(*column.notes)
     with out.timed(f"Fitting {len(column.y)} rows and {len(table.names) - 1} columns") as fitting:
         fitted = fit_table(table, column, paper=paper, device=device)
-    return Job(table, fitted, {"Reading": reading.seconds, "Learning": fitting.seconds})
-
-
-def _in_blocks(path: Path, target: str, task: str, paper: bool, device: str, out: Output) -> Job:
-    from ..tables import fit_large
-
-    if paper:
-        raise ValueError("--paper needs all rows in memory: use fewer rows.")
-    with out.timed(f"Fitting {path.name}, block by block") as fitting:
-        fitted = fit_large(path, target, task, device, fitting.tell)
-    out.note(*fitted.target.notes)
-    return Job(fitted.sample, fitted, {"Learning": fitting.seconds})
-
-
-def _summary(path: Path, values: dict[str, Any], page: Path | None) -> str:
-    return (
-        f"{path} predicts {values['target']!r}: {score_in_words(values)} by {values['judged_by']}, "
-        f"fitted on {values['rows']} rows in {values['seconds']['Learning']:.1f} s."
-        + ("" if page is None else f"\nThe report is in {page}.")
-    )
+    return table, fitted, {"Reading": reading.seconds, "Learning": fitting.seconds}

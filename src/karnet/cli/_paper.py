@@ -15,7 +15,7 @@ from typer.core import TyperCommand
 
 from .._util.extras import require
 from .._util.text_table import TextTable
-from ._options import DataFolder
+from ._console import DataFolder
 
 if TYPE_CHECKING:
     from ..paper.uci import Settings
@@ -107,17 +107,13 @@ def reproduce(
         time_limit=time_limit,
     )
     for name in [*EXPERIMENTS, *EXPERIMENTS_OF_SETS] if "all" in experiments else experiments:
-        if name in EXPERIMENTS:
-            _print(EXPERIMENTS[name]())
+        results: Iterable[TextTable] = EXPERIMENTS[name]() if name in EXPERIMENTS else ()
         if name in EXPERIMENTS_OF_SETS:
             methods = EXPERIMENTS_OF_SETS[name]
-            _print(tables(_fits(settings, methods, out, jobs, context.obj), methods))
+            results = tables(_fits(settings, methods, out, jobs, context.obj), methods)
+        for table in results:
+            print(table, end="\n\n\n", flush=True)
     print(f"The report is in {write_report(out, settings, context.obj)}.")
-
-
-def _print(results: Iterable[TextTable]) -> None:
-    for table in results:
-        print(table, end="\n\n\n", flush=True)
 
 
 def _named(given: Sequence[str]) -> tuple[str, ...]:

@@ -8,12 +8,11 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from .._estimator.layer_table import layer_table
+from .._estimator.notebook import layer_table
 from .._util.atomic_file import check_writable, whole_file
 from .._util.extras import require
 from .._util.text_table import TextTable
-from ._console import Output, score_in_words
-from ._options import Json, Model, Quiet, TableFile
+from ._console import Json, Model, Output, Quiet, TableFile, score_in_words
 
 # The most columns that `karnet inspect` lists.
 MAX_LISTED_COLUMNS = 15
@@ -59,37 +58,28 @@ def predict(
     ```
     """
     fitted = _loaded(model, "predict")
-    from ..tables import as_text, check_format, target_of, write_table
+    from ..tables import as_text, check_format, predict_table, table_blocks, target_of, write_table
 
     out = Output(quiet, as_json)
     if output is not None:
         check_format(check_writable(output))
-    with out.timed(f"Predicting {table.name}"):
-        predictions, probabilities = _predicted(fitted, table, proba, out)
-    name = target_of(fitted) or "prediction"
-    columns = {name: predictions}
-    if probabilities is not None:
-        columns |= {f"p({c})": p for c, p in zip(fitted.classes_, probabilities.T, strict=True)}
-    if output is not None:
-        write_table(columns, output)
-        values = {"output": output, "rows": len(predictions), "target": name}
-        out.result(values, f"{output} has {len(predictions)} predictions of {name!r}.")
-    else:
-        out.result(columns, as_text(columns).removesuffix("\n"))
-
-
-def _predicted(model: Any, path: Path, proba: bool, out: Output) -> tuple[Any, Any]:
-    """Return the predictions for all rows, and their probabilities if wanted."""
-    from ..tables import predict_table, table_blocks
-
     blocks: list[Any] = []
-    for block in table_blocks(path):
-        out.note(*(() if blocks else block.notes))
-        blocks.append(predict_table(model, block, proba=proba))
-    predictions = np.concatenate(blocks)
-    if not proba:
-        return predictions, None
-    return np.asarray(model.classes_)[predictions.argmax(axis=1)], predictions
+    with out.timed(f"Predicting {table.name}"):
+        for block in table_blocks(table):
+            out.note(*(() if blocks else block.notes))
+            blocks.append(predict_table(fitted, block, proba=proba))
+    name, predictions = target_of(fitted) or "prediction", np.concatenate(blocks)
+    columns = {name: predictions}
+    if proba:
+        classes = np.asarray(fitted.classes_)
+        columns[name] = classes[predictions.argmax(axis=1)]
+        columns |= {f"p({c})": p for c, p in zip(classes, predictions.T, strict=True)}
+    if output is None:
+        out.result(columns, as_text(columns).removesuffix("\n"))
+        return
+    write_table(columns, output)
+    values = {"output": output, "rows": len(predictions), "target": name}
+    out.result(values, f"{output} has {len(predictions)} predictions of {name!r}.")
 
 
 def score(model: Model, table: TableFile, quiet: Quiet = False, as_json: Json = False) -> None:
@@ -145,18 +135,12 @@ def inspect(model: Model, as_json: Json = False) -> None:
         tuple(rows[:MAX_LISTED_COLUMNS]),
         f"{n_more} more columns." if n_more > 0 else "",
     )
-    parts = [_headline(model, about, network), columns, *([] if layers is None else [layers])]
+    headline = f"{model} is a {type(network).__name__}"
+    if about:
+        headline += f" for the {about['task']} of {about['target']!r}: {score_in_words(about)}"
+        headline += f", {about['rows']} rows"
+    parts = [f"{headline}.", columns, *([] if layers is None else [layers])]
     Output(False, as_json).result(values, "\n\n".join(map(str, parts)))
-
-
-def _headline(path: Path, about: dict[str, Any], network: Any) -> str:
-    name = type(network).__name__
-    if not about:
-        return f"{path} is a {name}."
-    return (
-        f"{path} is a {name} for the {about['task']} of {about['target']!r}: "
-        f"{score_in_words(about)} by {about['judged_by']}, {about['rows']} rows."
-    )
 
 
 def export(

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import product
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -18,8 +17,9 @@ def _cells(names: str, rows: Iterable[Sequence[Any]]) -> Cells:
     return Cells([*names.split(), "target"], np.array(list(rows), dtype=object))
 
 
-def _with_labels(X: NDArray[Any], y: Iterable[Any]) -> list[list[Any]]:
-    return [[*row, label] for row, label in zip(X.tolist(), y, strict=True)]
+def _labelled(names: str, X: NDArray[Any], *last: Iterable[Any]) -> Cells:
+    """Return the cells of numeric features and of the columns after them."""
+    return _cells(names, ([*row, *rest] for row, *rest in zip(X.tolist(), *last, strict=True)))
 
 
 def iris() -> Cells:
@@ -27,7 +27,7 @@ def iris() -> Cells:
     X, y = load_iris(return_X_y=True)
     X[[34, 37]] = [4.9, 3.1, 1.5, 0.1]
     labels = np.array(["Iris-setosa", "Iris-versicolor", "Iris-virginica"])[y]
-    return _cells("sepal_length sepal_width petal_length petal_width", _with_labels(X, labels))
+    return _labelled("sepal_length sepal_width petal_length petal_width", X, labels)
 
 
 def wine() -> Cells:
@@ -37,7 +37,7 @@ def wine() -> Cells:
         "alcohol malic_acid ash alcalinity magnesium phenols flavanoids nonflav_phenols "
         "proanth color hue od280 proline"
     )
-    return _cells(names, _with_labels(X, y + 1))
+    return _labelled(names, X, y + 1)
 
 
 def wdbc() -> Cells:
@@ -48,20 +48,15 @@ def wdbc() -> Cells:
         "symmetry fractal_dim"
     )
     names = [f"{name}_{kind}" for kind in ("mean", "se", "worst") for name in measures.split()]
-    return _cells(" ".join(names), _with_labels(X, np.array(["M", "B"])[y]))
+    return _labelled(" ".join(names), X, np.array(["M", "B"])[y])
 
 
 def balance_scale() -> Cells:
     """Return all weights and distances up to 5, and the side to which the scale tips."""
     names = "left_weight left_distance right_weight right_distance"
-    sides = {-1: "R", 0: "B", 1: "L"}
-    return _cells(
-        names,
-        (
-            (a, b, c, d, sides[int(np.sign(a * b - c * d))])
-            for a, b, c, d in product(range(1, 6), repeat=4)
-        ),
-    )
+    space = product(range(1, 6), repeat=4)
+    # The sign is 0, 1 or -1.
+    return _cells(names, ((a, b, c, d, "BLR"[np.sign(a * b - c * d)]) for a, b, c, d in space))
 
 
 # The places of three in a line.
@@ -94,15 +89,8 @@ def _winner(board: tuple[str, ...]) -> str | None:
     return "nobody" if not x and not o and lead == 1 and "b" not in board else None
 
 
-# The values of each feature.
-SHUTTLE_VALUES = {
-    "stability": ("stab", "xstab"),
-    "error": ("XL", "LX", "MM", "SS"),
-    "sign": ("pp", "nn"),
-    "wind": ("head", "tail"),
-    "magnitude": ("Low", "Medium", "Strong", "OutOfRange"),
-    "visibility": ("yes", "no"),
-}
+# The values of each feature, separated by commas.
+SHUTTLE_VALUES = "stab,xstab XL,LX,MM,SS pp,nn head,tail Low,Medium,Strong,OutOfRange yes,no"
 # One rule per line, in the order of the features above; * is any value.
 SHUTTLE_RULES = """
 *     *  *  *    *          no  auto
@@ -124,35 +112,21 @@ stab  MM pp tail Strong     yes auto
 
 
 def shuttle() -> Cells:
-    """Return all cases of the 15 rules of the shuttle's landing.
-
-    A case of two rules appears twice.
-    """
+    """Return all cases of the 15 rules of the shuttle's landing; a case of two rules, twice."""
     rows: list[tuple[str, ...]] = []
     for rule in SHUTTLE_RULES.strip().splitlines():
         *given, label = rule.split()
-        choices = [
-            every if value == "*" else (value,)
-            for value, every in zip(given, SHUTTLE_VALUES.values(), strict=True)
-        ]
+        pairs = zip(given, SHUTTLE_VALUES.split(), strict=True)
+        choices = [(every if value == "*" else value).split(",") for value, every in pairs]
         rows += [(*row, label) for row in product(*choices)]
-    return _cells(" ".join(SHUTTLE_VALUES), rows)
-
-
-# The numbers of values of the six attributes.
-MONKS_VALUES = (3, 3, 2, 3, 4, 2)
+    return _cells("stability error sign wind magnitude visibility", rows)
 
 
 def monks(rule: Callable[[Sequence[int]], bool]) -> Cells:
     """Return all values of the six attributes, and whether each obeys the rule."""
-    space = product(*(range(1, n + 1) for n in MONKS_VALUES))
+    n_values = (3, 3, 2, 3, 4, 2)
+    space = product(*(range(1, n + 1) for n in n_values))
     return _cells("a1 a2 a3 a4 a5 a6", ((*a, int(rule(a))) for a in space))
-
-
-def _drawn(X: NDArray[Any], y: NDArray[np.int64], names: str, n_train: int) -> Cells:
-    part = ["train"] * n_train + ["test"] * (len(y) - n_train)
-    rows = zip(X.tolist(), part, y.tolist(), strict=True)
-    return _cells(f"{names} split", ([*row, side, label] for row, side, label in rows))
 
 
 # The segments that are on for each digit.
@@ -165,7 +139,8 @@ def led() -> Cells:
     segments = np.array([[int(on) for on in digit] for digit in SEGMENTS.split()])
     y = rng.randint(10, size=6000)
     X = segments[y] ^ (rng.uniform(size=(6000, 7)) < 0.1)
-    return _drawn(X, y, "led1 led2 led3 led4 led5 led6 led7", 2000)
+    split = ["train"] * 2000 + ["test"] * 4000
+    return _labelled("led1 led2 led3 led4 led5 led6 led7 split", X, split, y.tolist())
 
 
 def waveform() -> Cells:
@@ -177,25 +152,23 @@ def waveform() -> Cells:
     y = rng.randint(3, size=3600)
     share = rng.uniform(size=(3600, 1))
     X = share * first[y] + (1 - share) * second[y] + rng.standard_normal((3600, 21))
+    names = [*(f"x{k}" for k in place), "split"]
+    split = ["train"] * 600 + ["test"] * 3000
     # The published generator prints two digits.
-    return _drawn(np.round(X, 2), y, " ".join(f"x{k}" for k in place), 600)
+    return _labelled(" ".join(names), np.round(X, 2), split, y.tolist())
 
 
 # Functions that return the built-in data sets, by name.
-BUILT_IN: MappingProxyType[str, Callable[[], Cells]] = MappingProxyType(
-    {
-        "shuttle-landing-control": shuttle,
-        "monks-1": lambda: monks(lambda a: a[0] == a[1] or a[4] == 1),
-        "monks-2": lambda: monks(lambda a: sum(value == 1 for value in a) == 2),
-        "monks-3": lambda: monks(
-            lambda a: (a[4] == 3 and a[3] == 1) or (a[4] != 4 and a[1] != 3),
-        ),
-        "tic-tac-toe": tic_tac_toe,
-        "wdbc": wdbc,
-        "iris": iris,
-        "balance-scale": balance_scale,
-        "wine": wine,
-        "waveform": waveform,
-        "led": led,
-    }
-)
+BUILT_IN: Mapping[str, Callable[[], Cells]] = {
+    "shuttle-landing-control": shuttle,
+    "monks-1": lambda: monks(lambda a: a[0] == a[1] or a[4] == 1),
+    "monks-2": lambda: monks(lambda a: sum(value == 1 for value in a) == 2),
+    "monks-3": lambda: monks(lambda a: (a[4] == 3 and a[3] == 1) or (a[4] != 4 and a[1] != 3)),
+    "tic-tac-toe": tic_tac_toe,
+    "wdbc": wdbc,
+    "iris": iris,
+    "balance-scale": balance_scale,
+    "wine": wine,
+    "waveform": waveform,
+    "led": led,
+}

@@ -8,8 +8,6 @@ from importlib import resources
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
-Missing = Literal["no", "drop", "value"]
-
 
 class Size(NamedTuple):
     """Numbers of rows, features and classes of a data set."""
@@ -78,7 +76,7 @@ class DataSet:
     printed: tuple[str, str, str]
     here: Size
     class_sizes: tuple[int, ...]
-    missing: Missing
+    missing: Literal["no", "drop", "value"]
     widths: Widths
     fixed_split: bool
     test_rows: int | None
@@ -112,15 +110,11 @@ def _parse(row: dict[str, Any]) -> DataSet:
         "categorical": tuple(range(here.features) if named == "all" else map(int, named.split())),
         "left_out": row["left_out"] or None,
     }
-    numbers = ("test_rows", "built_in", "openml")
-    optional = {key: int(row[key]) if row[key] else None for key in numbers}
-    return DataSet(**(row | parsed | optional))
+    for key in ("test_rows", "built_in", "openml"):
+        parsed[key] = int(row[key]) if row[key] else None
+    return DataSet(**(row | parsed))
 
 
-def _read() -> MappingProxyType[str, DataSet]:
-    text = resources.files("karnet.datasets").joinpath("table.csv").read_text(encoding="utf-8")
-    sets = map(_parse, csv.DictReader(text.splitlines()))
-    return MappingProxyType({each.name: each for each in sets})
-
-
-DATASETS = _read()
+_table = resources.files("karnet.datasets").joinpath("table.csv").read_text(encoding="utf-8")
+_sets = map(_parse, csv.DictReader(_table.splitlines()))
+DATASETS = MappingProxyType({each.name: each for each in _sets})

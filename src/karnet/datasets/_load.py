@@ -6,12 +6,12 @@ import csv
 import os
 import sys
 import warnings
-from collections.abc import Callable
+from bisect import bisect_left
+from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from math import log
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import MappingProxyType
 from typing import Any
 from urllib.error import URLError
 
@@ -21,7 +21,7 @@ from sklearn.datasets import fetch_openml
 from .._util.atomic_file import whole_file
 from ._builtin import BUILT_IN
 from ._catalogue import DATASETS, DataSet
-from ._tidy import Cells, Loaded, Source, pandas, refusal, tidy
+from ._tidy import Cells, Loaded, RefusalError, Source, pandas, tidy
 
 Folder = str | os.PathLike[str] | None
 # The columns of `listing`.
@@ -54,20 +54,32 @@ def load(name: str, data: Folder = None, cache: Folder = None, download: bool = 
     loaded : Loaded
         With the attributes name, X, y, split and source.
     """
-    spec = _spec(name)
-    folder, kept = data_folder(data), cache_folder(cache)
-    source, path = _source(spec, folder, kept)
-    if source is not None and path is not None:
-        return _read(spec, path, source)
-    if source == "built-in":
-        return tidy(spec, BUILT_IN[name](), source, "the built-in data set")
-    if source == "openml" and download:
-        return _fetch(spec, kept / f"{name}.csv")
-    also = ", or fetch it from OpenML with download=True" if source == "openml" else ""
-    raise FileNotFoundError(
-        f"the data set {name!r} is not available here: put {name}.csv into the folder that data "
-        f"or KARNET_DATA names{also}."
-    )
+    if name not in DATASETS:
+        near, *_ = *get_close_matches(name, DATASETS, n=1), "iris"
+        raise ValueError(
+            f"there is no data set {name!r}: give one of the names in DATASETS, such as {near!r}."
+        )
+    spec, kept = DATASETS[name], cache_folder(cache)
+    source, path = _source(spec, data_folder(data), kept)
+    if source is None or (source == "openml" and not download):
+        also = ", or fetch it from OpenML with download=True" if source else ""
+        raise FileNotFoundError(
+            f"the data set {name!r} is not available here: put {name}.csv into the folder that "
+            f"data or KARNET_DATA names{also}."
+        )
+    try:
+        cells = _read(path) if path else BUILT_IN[name]() if spec.built_in else _fetch(spec)
+        loaded = tidy(spec, cells, source)
+    except RefusalError as reason:
+        where = "the built-in data set" if spec.built_in else f"OpenML's data set {spec.openml}"
+        message = f"{path or where} is refused as the data set {name!r}: {reason}."
+        raise ValueError(message) from reason
+    if source == "openml":
+        kept.mkdir(parents=True, exist_ok=True)
+        path = kept / f"{name}.csv"
+        with whole_file(path) as new, new.open("w", encoding="utf-8", newline="") as file:
+            csv.writer(file).writerows([cells.names, *cells.values.tolist()])
+    return loaded
 
 
 def available(data: Folder = None, cache: Folder = None) -> dict[str, Source | None]:
@@ -82,24 +94,14 @@ def available(data: Folder = None, cache: Folder = None) -> dict[str, Source | N
 
 def listing(data: Folder = None, cache: Folder = None) -> list[tuple[str, ...]]:
     """Return a row of text for each data set, with the columns of `LISTING_HEADER`."""
-    rows: list[tuple[str, ...]] = []
+    rows = []
     words = {None: "none", "built-in": "built in", "openml": "OpenML, by download"}
     for name, source in available(data, cache).items():
         spec = DATASETS[name]
         n_rows = spec.built_in if source == "built-in" else spec.here.rows
-        sizes = (str(n_rows), str(spec.here.features), str(spec.here.classes))
-        text = words.get(source) or str(source)
-        rows.append((str(spec.number), name, *sizes, text, spec.deviation))
+        cells = (n_rows, *spec.here[1:], words.get(source, source), spec.deviation)
+        rows.append((str(spec.number), name, *map(str, cells)))
     return rows
-
-
-def _spec(name: str) -> DataSet:
-    if name in DATASETS:
-        return DATASETS[name]
-    near = get_close_matches(name, DATASETS, n=1) or ["iris"]
-    raise ValueError(
-        f"there is no data set {name!r}: give one of the names in DATASETS, such as {near[0]!r}."
-    )
 
 
 def _source(spec: DataSet, folder: Path | None, cache: Path) -> tuple[Source | None, Path | None]:
@@ -117,10 +119,8 @@ def _source(spec: DataSet, folder: Path | None, cache: Path) -> tuple[Source | N
 def data_folder(named: Folder) -> Path | None:
     """Return the folder of the user's files: the one given, or KARNET_DATA, or None."""
     given = named if named is not None else os.environ.get("KARNET_DATA") or None
-    if given is None:
-        return None
-    folder = Path(given).expanduser()
-    if not folder.is_dir():
+    folder = None if given is None else Path(given).expanduser()
+    if folder is not None and not folder.is_dir():
         raise NotADirectoryError(
             f"the data folder {folder} does not exist: set data or KARNET_DATA to a folder of CSV "
             "files."
@@ -131,60 +131,49 @@ def data_folder(named: Folder) -> Path | None:
 def cache_folder(named: Folder) -> Path:
     """Return the folder for downloads: the one given, or KARNET_CACHE, or the platform's."""
     given = named if named is not None else os.environ.get("KARNET_CACHE") or None
-    return _user_cache() / "karnet" if given is None else Path(given).expanduser()
-
-
-def _user_cache() -> Path:
+    if given is not None:
+        return Path(given).expanduser()
     if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        caches = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
+    elif sys.platform == "darwin":
+        caches = Path.home() / "Library" / "Caches"
+    else:
+        caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return caches / "karnet"
 
 
-def _read(spec: DataSet, path: Path, source: Source) -> Loaded:
-    """Return the data set in a CSV file."""
+def _read(path: Path) -> Cells:
     try:
         with path.open(encoding="utf-8", newline="") as file:
             lines = [line for line in csv.reader(file, strict=True) if line]
     except (OSError, ValueError, csv.Error) as error:
-        raise refusal(spec, str(path), f"it cannot be read as CSV ({error})") from error
+        raise RefusalError(f"it cannot be read as CSV ({error})") from error
     names, rows = (lines[0], lines[1:]) if lines else ([], [])
     for k, row in enumerate(rows, start=1):
         if len(row) != len(names):
-            why = f"row {k} has {len(row)} cells and should have {len(names)}"
-            raise refusal(spec, str(path), why)
-    values = np.array(rows, dtype=object).reshape(len(rows), len(names))
-    return tidy(spec, Cells(names, values), source, str(path))
+            raise RefusalError(f"row {k} has {len(row)} cells and should have {len(names)}")
+    return Cells(names, np.array(rows, dtype=object).reshape(len(rows), len(names)))
 
 
-def _fetch(spec: DataSet, path: Path) -> Loaded:
-    """Return the data set with the pinned id of OpenML, and keep it as CSV if it passes all checks.
-
-    The cache of `fetch_openml` is not used: it also keeps answers that fail the checks, and does
-    not tell without a connection whether it holds a data set.
-    """
+def _fetch(spec: DataSet) -> Cells:
+    """Return the data set with the pinned id of OpenML."""
     pandas()
-    where = f"OpenML's data set {spec.openml}"
     try:
-        cells = _download(spec)
+        return _download(spec)
     except (URLError, TimeoutError, ConnectionError) as error:
         raise ConnectionError(
             f"the data set {spec.name!r} cannot be fetched from OpenML ({error}): try again later, "
-            f"or put {path.name} into the folder that data or KARNET_DATA names."
+            f"or put {spec.name}.csv into the folder that data or KARNET_DATA names."
         ) from error
     # scikit-learn raises errors of any type for a damaged answer.
     except Exception as error:
         reason = str(error).partition(". ")[0].rstrip(".")
-        raise refusal(spec, where, f"it cannot be read ({reason})") from error
-    loaded = tidy(spec, cells, "openml", where)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with whole_file(path) as new, new.open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file).writerows([cells.names, *cells.values.tolist()])
-    return loaded
+        raise RefusalError(f"it cannot be read ({reason})") from error
 
 
 def _download(spec: DataSet) -> Cells:
+    # The cache of `fetch_openml` is not used: it also keeps answers that fail the checks, and does
+    # not tell without a connection whether it holds a data set.
     with TemporaryDirectory() as home, warnings.catch_warnings():
         # These warnings come before a second try, whose failure is an error.
         for start in ("A network error", "Invalid cache", "Downloaded file"):
@@ -201,20 +190,9 @@ def _download(spec: DataSet) -> Cells:
 
 
 # OpenML's words for features that are 0 or 1 at UCI.
-BOOLEANS: MappingProxyType[Any, int] = MappingProxyType({"true": 1, "false": 0})
-
-
-def _rings(label: Any) -> str:
-    rings = float(label)
-    return "1-8" if rings <= 8 else "9-10" if rings <= 10 else "11+"
-
-
-def _price(label: Any) -> int:
-    price = log(1000 * float(label))
-    return 1 if price <= 9.84 else 2 if price <= 10.075 else 3
-
-
-# The paper's classes of targets that are counts and prices at OpenML.
-REGROUP: MappingProxyType[str, Callable[[Any], Any]] = MappingProxyType(
-    {"abalone": _rings, "boston-housing": _price}
-)
+BOOLEANS: Mapping[Any, int] = {"true": 1, "false": 0}
+# The paper's classes of targets that are counts of rings and prices at OpenML.
+REGROUP: Mapping[str, Callable[[Any], Any]] = {
+    "abalone": lambda rings: ("1-8", "9-10", "11+")[bisect_left((8, 10), float(rings))],
+    "boston-housing": lambda price: 1 + bisect_left((9.84, 10.075), log(1000 * float(price))),
+}

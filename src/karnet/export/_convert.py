@@ -16,7 +16,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.impute import SimpleImputer
 
 from .._arrays.namespace import on_host
-from .._estimator.targets import class_targets
+from .._estimator.targets import class_outputs
 from .._network.infinite_width import KernelMap
 from .._network.layers import Network
 from .._util.extras import require
@@ -256,7 +256,7 @@ def _classifier(g: Graph, estimator: Any, x: str) -> tuple[str, str]:
     networks, classes = estimator._networks(), _classes(estimator)
     last = networks[0].layers[-1]
     if len(last.w) == 1:
-        low, high = known(last.f).phi(class_targets(last.f, 2))[:, 0]
+        low, high = known(last.f).phi(class_outputs(last.f, 2))[:, 0]
         Z = _outputs(g, networks, x, activate=False)
         decision = g.op("Mul", g.op("Sub", Z, (low + high) / 2.0), 2.0 / (high - low))
         codes = g.cast(g.op("Greater", g.op("Squeeze", decision, np.array([1])), 0.0), "INT64")

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from time import perf_counter
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,9 +21,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._estimator import parameters, validation
 from .._estimator.network_base import AnyActivation
-from .._lstsq.solve import check_non_negative
 from .._network.layers import Layer, Network, outputs
 from .._rows.memory import Rows, dense
+from .._util.checks import check_non_negative, check_positive_integer
 from ..activations import ACTIVATIONS, Activation, Array, Function, resolve_activation
 from ..learner import indicator
 
@@ -82,8 +82,7 @@ class Rules:
     time_limit: float = np.inf
 
 
-@dataclass(frozen=True)
-class Training:
+class Training(NamedTuple):
     """The result of training: the layers, their loss, the epochs, and the reason to stop."""
 
     layers: Layers
@@ -104,10 +103,16 @@ def train(layers: Layers, rows: Rows, held_out: Rows, rules: Rules) -> Training:
     H, g = _normal_equations(layers, rows)
     while True:
         gradient = 2.0 / rows.y.size * float(np.linalg.norm(g))
-        seconds = perf_counter() - start
-        reason = _reason_to_stop(rules, loss, gradient, mu, n_iter, fails, seconds)
-        if reason:
-            return Training(*best, n_iter, reason)
+        reasons = {
+            "goal": loss <= rules.goal,
+            "validation": fails >= rules.max_fail,
+            "epochs": n_iter >= rules.max_iter,
+            "gradient": gradient <= rules.min_gradient,
+            "mu": mu > rules.mu_max,
+            "time": perf_counter() - start >= rules.time_limit,
+        }
+        if any(reasons.values()):
+            return Training(*best, n_iter, next(name for name in reasons if reasons[name]))
         moved = _moved(layers, _step(H, g, mu))
         error = mean_squared_error(moved, rows)
         if not error < loss:
@@ -125,20 +130,6 @@ def train(layers: Layers, rows: Rows, held_out: Rows, rules: Rules) -> Training:
 def mean_squared_error(layers: Layers, rows: Rows) -> float:
     """Return the mean squared error of a network over rows and outputs; 0 without rows."""
     return float(np.mean((outputs(Network(layers), rows.X) - rows.y) ** 2)) if len(rows) else 0.0
-
-
-def _reason_to_stop(
-    rules: Rules, loss: float, gradient: float, mu: float, n_iter: int, fails: int, seconds: float
-) -> str:
-    reasons = {
-        "goal": loss <= rules.goal,
-        "validation": fails >= rules.max_fail,
-        "epochs": n_iter >= rules.max_iter,
-        "gradient": gradient <= rules.min_gradient,
-        "mu": mu > rules.mu_max,
-        "time": seconds >= rules.time_limit,
-    }
-    return next((reason for reason, met in reasons.items() if met), "")
 
 
 def _normal_equations(layers: Layers, rows: Rows) -> tuple[Array, Array]:
@@ -161,12 +152,11 @@ def _step(H: Array, g: Array, mu: float) -> Array:
 
 
 def _moved(layers: Layers, step: Array) -> Layers:
-    moved, start = [], 0
+    moved = []
     for layer in layers:
-        stop = start + layer.V.size + layer.w.size
-        W = step[start:stop].reshape(-1, len(layer.w))
+        own, step = np.split(step, [layer.V.size + layer.w.size])
+        W = own.reshape(-1, len(layer.w))
         moved.append(Layer(layer.V + W[1:], layer.w + W[0], layer.f))
-        start = stop
     return tuple(moved)
 
 
@@ -222,12 +212,15 @@ class _LevenbergMarquardt(BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.target_tags.multi_output = tags.regressor_tags is not None
+        # A step across a pole of logit may end anywhere.
+        (tags.classifier_tags or tags.regressor_tags).poor_score = True
         return tags
 
     def _fit_network(self, X: Any, Y: Array, default_output: Activation | None) -> None:
         seconds = self.time_limit
         rules = Rules(
-            max_iter=parameters.check_positive_integer("max_iter", self.max_iter),
+            max_iter=check_positive_integer("max_iter", self.max_iter),
             time_limit=np.inf if seconds is None else check_non_negative("time_limit", seconds),
         )
         span = check_non_negative("init_span", self.init_span)
@@ -237,20 +230,17 @@ class _LevenbergMarquardt(BaseEstimator):
         fitted, held_out = self._divide(len(Y), rng)
         self._check_memory(len(fitted), (X.shape[1], *widths))
         rows, others = (Rows(dense(X[part]), Y[part]) for part in (fitted, held_out))
-        training = train(_draw(rng, rows.X, widths, activations, span), rows, others, rules)
-        self.coefs_ = [layer.V for layer in training.layers]
-        self.intercepts_ = [layer.w for layer in training.layers]
+        drawn = _draw(rng, rows.X, widths, activations, span)
+        layers, self.loss_, self.n_iter_, self.stop_reason_ = train(drawn, rows, others, rules)
+        self.coefs_, self.intercepts_ = [each.V for each in layers], [each.w for each in layers]
         self.activations_ = activations
-        self.loss_, self.n_iter_ = training.loss, training.n_iter
-        self.stop_reason_ = training.stop_reason
 
     def _activations(self, n_hidden: int, default: Activation | None) -> list[Activation]:
         """Return f_1 ... f_n; `default=None` means the hidden f, as in `KARClassifier`."""
         f = resolve_activation(self.activation)
+        output = default or (f if f.invertible or not n_hidden else IDENTITY)
         if self.output_activation is not None:
             output = resolve_activation(self.output_activation, "output_activation")
-        else:
-            output = default or (f if f.invertible or not n_hidden else IDENTITY)
         activations = [f] * n_hidden + [output]
         for each in activations:
             _derivative(each)
@@ -283,12 +273,11 @@ class _LevenbergMarquardt(BaseEstimator):
     def _outputs(self, X: Any) -> NDArray[Any]:
         check_is_fitted(self)
         X = validation.check_inputs(self, X, reset=False)
-        layers = zip(self.coefs_, self.intercepts_, self.activations_, strict=True)
-        network = Network(tuple(Layer(*layer) for layer in layers))
-        return np.asarray(outputs(network, X), dtype=X.dtype)
+        layers = map(Layer, self.coefs_, self.intercepts_, self.activations_)
+        return np.asarray(outputs(Network(tuple(layers)), X), dtype=X.dtype)
 
 
-class LevenbergMarquardtClassifier(ClassifierMixin, _LevenbergMarquardt):
+class LevenbergMarquardtClassifier(_LevenbergMarquardt, ClassifierMixin, BaseEstimator):
     """Neural network classifier trained by Levenberg-Marquardt.
 
     Steps ``-(J'J + mu I)^-1 J'(G - Y)`` reduce ``mean((G - Y)^2)``, with the outputs G and class
@@ -338,11 +327,6 @@ class LevenbergMarquardtClassifier(ClassifierMixin, _LevenbergMarquardt):
     Inputs and targets are not scaled; ``feedforwardnet`` maps both to [-1, 1] by default.
     """
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.poor_score = True  # a step across a pole of logit may end anywhere
-        return tags
-
     def fit(self, X: Any, y: Any) -> Self:
         """Fit the network to inputs X and classes y of any type."""
         with validation.unchanged_on_failure(self):
@@ -367,18 +351,12 @@ class LevenbergMarquardtClassifier(ClassifierMixin, _LevenbergMarquardt):
         return np.asarray(self.classes_[codes])
 
 
-class LevenbergMarquardtRegressor(RegressorMixin, _LevenbergMarquardt):
+class LevenbergMarquardtRegressor(_LevenbergMarquardt, RegressorMixin, BaseEstimator):
     """Neural network regressor trained by Levenberg-Marquardt.
 
     Training, parameters and attributes are those of `LevenbergMarquardtClassifier`; Y are the
     targets, and ``output_activation=None`` means the identity, as in `KARRegressor`.
     """
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
-        tags.regressor_tags.poor_score = True
-        return tags
 
     def fit(self, X: Any, y: Any) -> Self:
         """Fit the network to inputs X and targets y of one column or several."""

@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.image import AxesImage
+from numpy.typing import NDArray
 
 from .._pages.style import COLOURS, INK, LINE, MARKERS, SHADES, STYLED, WIDTH, rules, svg
 from .._util.atomic_file import whole_file
 from . import iris, xor
 
-
-@dataclass(frozen=True)
-class Series:
-    """The numbers of one method, one for each row of a figure; notes may explain a NaN."""
-
-    title: str
-    values: Sequence[float]
-    notes: Sequence[str]
+# The number of each row of a figure, and a note that takes its place if it is NaN, by method.
+Series = Mapping[str, Sequence[tuple[float, str]]]
 
 
 @STYLED
@@ -46,36 +39,23 @@ def xor_surfaces(studies: Sequence[xor.Study]) -> Figure:
     depths = sorted({each.n_layers for each in studies})
     figure = Figure((WIDTH, 0.7 + 2.5 * len(names)), layout="constrained")
     grid = figure.subplots(len(names), len(depths), sharex=True, sharey=True, squeeze=False)
+    corners = (xor.GRID[0], xor.GRID[-1]) * 2
+    look = {"cmap": SHADES, "vmin": 0.0, "vmax": 1.0, "interpolation": "nearest"}
     for each in studies:
         ax = grid[names.index(each.network), depths.index(each.n_layers)]
-        shades = _surface(ax, each)
+        surface = np.clip(each.surface, 0.0, 1.0)
+        shades = ax.imshow(surface, origin="lower", extent=corners, **look)
+        ax.contour(xor.GRID, xor.GRID, each.surface, levels=[0.5], colors="#303030", linewidths=1.0)
+        for target, marker in ((0.0, "o"), (1.0, "s")):
+            points, face = xor.X[target == xor.TARGETS], SHADES(target)
+            ax.plot(*points.T, marker, color=face, markeredgecolor="white", markersize=7.0)
+        ax.set(xticks=[0.0, 1.0], yticks=[0.0, 1.0])
         name = f"{each.network}\n" if each.n_layers == depths[0] else ""
         ax.set_title(f"{name}{each.n_layers} layers", loc="left")
     bar = figure.colorbar(shades, ax=grid, orientation="horizontal", aspect=40, extend="both")
     bar.set_label("output")
     bar.outline.set_visible(False)
     return figure
-
-
-def _surface(ax: Axes, study: xor.Study) -> AxesImage:
-    low, high = xor.GRID[0], xor.GRID[-1]
-    shades = ax.imshow(
-        np.clip(study.surface, 0.0, 1.0),
-        cmap=SHADES,
-        vmin=0.0,
-        vmax=1.0,
-        origin="lower",
-        extent=(low, high, low, high),
-        interpolation="nearest",
-    )
-    ax.contour(xor.GRID, xor.GRID, study.surface, levels=[0.5], colors="#303030", linewidths=1.0)
-    for target, marker in ((0.0, "o"), (1.0, "s")):
-        points = xor.X[target == xor.TARGETS]
-        face = SHADES(target)
-        ax.plot(*points.T, marker, color=face, markeredgecolor="white", markersize=7.0)
-    ax.set_xticks([0.0, 1.0])
-    ax.set_yticks([0.0, 1.0])
-    return shades
 
 
 @STYLED
@@ -92,8 +72,8 @@ def iris_outputs(fits: Sequence[iris.Fitted]) -> Figure:
         ax.set_title(f"h = {each.width}: largest error {error:.0e}", loc="left")
         ax.set_ylabel("output")
     ax.set_xlabel("training row (line: target)")
-    handles, labels = ax.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper left", ncols=3, markerscale=2.0)
+    handles = ax.get_legend_handles_labels()
+    figure.legend(*handles, loc="outside upper left", ncols=3, markerscale=2.0)
     return figure
 
 
@@ -110,8 +90,7 @@ def iris_sweeps(pair: tuple[iris.Sweep, iris.Sweep]) -> Figure:
         title = "output bias" if each.bias else "no output bias"
         if each.step is not None:
             top.axvline(each.step - 0.5, color=colour, linestyle=":", linewidth=1.2)
-        shift = 0.15 if each.bias else -0.15
-        widths = np.array(each.widths) + shift
+        widths = np.array(iris.WIDTHS) + (0.15 if each.bias else -0.15)
         style = {"color": colour, "marker": marker, "markersize": 4.0}
         repeated = np.repeat(widths, each.sse.shape[1])
         top.plot(repeated, each.sse.ravel(), linestyle="", label=title, alpha=0.8, **style)
@@ -119,56 +98,47 @@ def iris_sweeps(pair: tuple[iris.Sweep, iris.Sweep]) -> Figure:
         style["markerfacecolor"] = "none"
         bottom.plot(widths, 100 * each.train_error.mean(axis=1), linestyle="--", **style)
     top.set_ylabel("sum of squared errors")
+    bottom.set(xlabel="units h of every hidden layer", xticks=iris.WIDTHS[::2])
     bottom.set_ylabel("wrong class, %")
-    bottom.set_title("full line: test rows; dashed, hollow: training rows", loc="left")
-    bottom.set_xlabel("units h of every hidden layer")
     bottom.set_ylim(bottom=-3.0)
-    bottom.set_xticks(pair[0].widths[::2])
-    handles, labels = top.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper left", ncols=2)
+    bottom.set_title("full line: test rows; dashed, hollow: training rows", loc="left")
+    figure.legend(*top.get_legend_handles_labels(), loc="outside upper left", ncols=2)
     return figure
 
 
 @STYLED
-def per_set(rows: Sequence[str], series: Sequence[Series], label: str, log: bool = False) -> Figure:
-    """Draw a row of dots per data set, with a colour and a shape per method.
-
-    A note takes the place of a missing number.
-    """
-    figure, ax = _figure_of_rows(rows, 1.3)
+def per_set(rows: Sequence[str], series: Series, label: str, log: bool) -> Figure:
+    """Draw a row of dots per data set, with a colour and a shape per method."""
+    figure, ax = _figure_of_rows(rows, label, 1.3)
     if log:
         ax.set_xscale("log")
-    for each, colour, marker in zip(series, COLOURS, MARKERS, strict=False):
-        style: dict[str, Any] = {"color": colour, "label": each.title, "alpha": 0.85, "zorder": 3}
-        ax.plot(each.values, range(len(rows)), marker, **style)
-        # Notes are where dots are rare: times at the right, accuracies at the left.
-        where, side = (0.99, "right") if log else (0.01, "left")
+    # Notes are where dots are rare: times at the right, accuracies at the left.
+    where, side = (0.99, "right") if log else (0.01, "left")
+    for (title, cells), colour, marker in zip(series.items(), COLOURS, MARKERS, strict=False):
+        style: dict[str, Any] = {"color": colour, "label": title, "alpha": 0.85, "zorder": 3}
+        ax.plot([value for value, _ in cells], range(len(rows)), marker, **style)
         style = {"color": colour, "fontsize": 9.0, "va": "center", "ha": side}
-        for k, note in enumerate(each.notes):
-            if np.isnan(each.values[k]) and note:
+        for k, (value, note) in enumerate(cells):
+            if np.isnan(value) and note:
                 ax.text(where, k, note, transform=ax.get_yaxis_transform(), **style)
-    _label_rows(ax, rows, label)
     figure.legend(loc="outside upper left", ncols=1 if len(series) > 2 else 2)
     return figure
 
 
 @STYLED
-def differences(rows: Sequence[str], values: Sequence[float], label: str) -> Figure:
+def differences(rows: Sequence[str], values: NDArray[np.float64], label: str) -> Figure:
     """Draw a row per variation with a dot at its difference, and a line at zero."""
-    figure, ax = _figure_of_rows(rows, 1.0)
+    figure, ax = _figure_of_rows(rows, label, 1.0)
     ax.axvline(0.0, color=INK, linewidth=1.0)
     ax.hlines(range(len(rows)), 0.0, values, color=COLOURS[0], linewidth=1.5)
     ax.plot(values, range(len(rows)), MARKERS[0], color=COLOURS[0])
-    _label_rows(ax, rows, label)
     return figure
 
 
-def _figure_of_rows(rows: Sequence[str], margin: float) -> tuple[Figure, Axes]:
+def _figure_of_rows(rows: Sequence[str], label: str, margin: float) -> tuple[Figure, Axes]:
     figure = Figure((WIDTH, margin + LINE * len(rows) / 72.0), layout="constrained")
-    return figure, figure.subplots()
-
-
-def _label_rows(ax: Axes, rows: Sequence[str], label: str) -> None:
+    ax = figure.subplots()
     ax.set_yticks(range(len(rows)), rows)
     ax.set_ylim(len(rows) - 0.5, -0.5)
     rules(ax, label)
+    return figure, ax

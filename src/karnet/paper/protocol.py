@@ -8,7 +8,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,14 +21,9 @@ from ..datasets import DATASETS, Loaded
 WIDTHS = (1, 2, 3, 5, 10, 20, 30, 50, 80, 100, 200, 500)
 
 Array = NDArray[Any]
-# Encodes the categories of training and test rows as numbers.
-Encoder = Callable[[Array, Array], tuple[Array, Array]]
-# Returns an unfitted network of a width.
-MakeNetwork = Callable[[int], Any]
 
 
-@dataclass(frozen=True)
-class Part:
+class Part(NamedTuple):
     """Indices of the training rows and of the test rows."""
 
     train: Array
@@ -73,11 +68,9 @@ def inputs(X: Any) -> Inputs:
     The integer codes only rename the categories: no row influences the coding of another one.
     """
     categories = X.select_dtypes("category")
-    codes = [categories[name].cat.codes for name in categories]
-    return Inputs(
-        np.array(codes, dtype=np.intp).T.reshape(len(X), len(codes)),
-        X.drop(columns=categories.columns).to_numpy(np.float64),
-    )
+    codes = np.array([categories[name].cat.codes for name in categories], dtype=np.intp)
+    numbers = X.drop(columns=categories.columns).to_numpy(np.float64)
+    return Inputs(codes.T.reshape(categories.shape), numbers)
 
 
 def ordinal(train: Array, test: Array) -> tuple[Array, Array]:
@@ -103,24 +96,17 @@ def one_hot(train: Array, test: Array) -> tuple[Array, Array]:
 
 @dataclass(frozen=True)
 class Coding:
-    """Encoding of inputs as one array of numbers, fitted on the training rows only.
+    """Encoding of inputs as one array of numbers, fitted on the training rows only."""
 
-    Parameters
-    ----------
-    encode : callable
-        Encodes the categories of training and test rows as numbers.
-    scaler : callable or None
-        Returns an unfitted scaler for all columns; None leaves the columns unscaled.
-    """
-
-    encode: Encoder = ordinal
+    # Encodes the categories of training and test rows as numbers.
+    encode: Callable[[Array, Array], tuple[Array, Array]] = ordinal
+    # Returns an unfitted scaler for all columns; None leaves the columns unscaled.
     scaler: Callable[[], Any] | None = MinMaxScaler
 
     def __call__(self, train: Inputs, test: Inputs) -> tuple[Array, Array]:
         """Return the arrays of the training and of the test rows."""
         encoded = self.encode(train.categories, test.categories)
-        X_train = np.hstack([encoded[0], train.numbers])
-        X_test = np.hstack([encoded[1], test.numbers])
+        X_train, X_test = map(np.hstack, zip(encoded, (train.numbers, test.numbers), strict=True))
         if self.scaler is None:
             return X_train, X_test
         scaler = self.scaler().fit(X_train)
@@ -128,7 +114,7 @@ class Coding:
 
 
 def choose_width(
-    make: MakeNetwork,
+    make: Callable[[int], Any],
     X: Inputs,
     y: Array,
     seed: int,

@@ -6,7 +6,7 @@ import csv
 import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import astuple, dataclass, fields
+from itertools import chain
 from math import nan
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -23,8 +23,7 @@ class Key(NamedTuple):
     fold: int  # the number of the part that is held out
 
 
-@dataclass(frozen=True)
-class Fit:
+class Fit(NamedTuple):
     """One network, trained on one part of a data set and scored on the other part."""
 
     method: str  # this and the next three are the key
@@ -43,11 +42,7 @@ class Fit:
     @property
     def key(self) -> Key:
         """The key that identifies this fit."""
-        return Key(self.method, self.dataset, self.trial, self.fold)
-
-
-# The columns of the store and of its CSV file.
-COLUMNS = tuple(field.name for field in fields(Fit))
+        return Key(*self[:4])
 
 
 class Store:
@@ -62,7 +57,7 @@ class Store:
         with self._named():
             self._connection = sqlite3.connect(path, timeout=60.0)
         try:
-            self._prepare(path.name, settings)
+            self._prepare(settings)
         except BaseException:
             self._connection.close()
             raise
@@ -75,25 +70,17 @@ class Store:
         except sqlite3.Error as error:
             raise OSError(f"{self._path} cannot be used: {error}.") from error
 
-    @contextmanager
-    def _changes(self) -> Iterator[sqlite3.Connection]:
-        """Open a transaction: all changes are made, or none."""
+    def _prepare(self, settings: str) -> None:
         with self._named(), self._connection as db:
-            yield db
-
-    def _prepare(self, name: str, settings: str) -> None:
-        with self._changes() as db:
+            columns = f"{', '.join(Fit._fields)}, PRIMARY KEY ({', '.join(Key._fields)})"
             db.execute("CREATE TABLE IF NOT EXISTS settings (settings TEXT PRIMARY KEY)")
             db.execute("CREATE TABLE IF NOT EXISTS commands (command TEXT PRIMARY KEY)")
-            db.execute(
-                f"CREATE TABLE IF NOT EXISTS fits ({', '.join(COLUMNS)}, "
-                "PRIMARY KEY (method, dataset, trial, fold))"
-            )
+            db.execute(f"CREATE TABLE IF NOT EXISTS fits ({columns})")
             db.execute("INSERT OR IGNORE INTO settings VALUES (?)", (settings,))
             stored = [row[0] for row in db.execute("SELECT settings FROM settings")]
             if stored != [settings]:
                 raise ValueError(
-                    f"{name} was made with other settings ({stored[0]}): "
+                    f"{self._path.name} was made with other settings ({stored[0]}): "
                     "give another folder, or run with the same settings."
                 )
 
@@ -105,15 +92,13 @@ class Store:
 
     def add(self, fits: list[Fit]) -> None:
         """Store fits; a fit that is already stored does not change."""
-        marks = ", ".join("?" * len(COLUMNS))
-        with self._changes() as db:
-            db.executemany(
-                f"INSERT OR IGNORE INTO fits VALUES ({marks})", [astuple(fit) for fit in fits]
-            )
+        insert = f"INSERT OR IGNORE INTO fits VALUES ({', '.join('?' * len(Fit._fields))})"
+        with self._named(), self._connection as db:
+            db.executemany(insert, fits)
 
     def add_command(self, command: str) -> None:
         """Store a command that makes fits; a repeated command is stored once."""
-        with self._changes() as db:
+        with self._named(), self._connection as db:
             db.execute("INSERT OR IGNORE INTO commands VALUES (?)", (command,))
 
     def commands(self) -> list[str]:
@@ -122,28 +107,21 @@ class Store:
 
     def keys(self) -> set[Key]:
         """Return the keys of all fits."""
-        return {Key(*row) for row in self._read("SELECT method, dataset, trial, fold FROM fits")}
+        return {Key(*row) for row in self._read(f"SELECT {', '.join(Key._fields)} FROM fits")}
 
     def fits(self) -> list[Fit]:
         """Return all fits, in the order of their keys."""
-        order = "ORDER BY method, dataset, trial, fold"
-        rows = self._read(f"SELECT {', '.join(COLUMNS)} FROM fits {order}")
+        columns, order = ", ".join(Fit._fields), ", ".join(Key._fields)
+        rows = self._read(f"SELECT {columns} FROM fits ORDER BY {order}")
         # SQLite stores NaN as NULL.
-        values: list[list[Any]] = [[nan if cell is None else cell for cell in row] for row in rows]
-        return [Fit(*each) for each in values]
+        return [Fit._make(nan if cell is None else cell for cell in row) for row in rows]
 
     def _read(self, query: str) -> list[Any]:
         with self._named():
             return self._connection.execute(query).fetchall()
 
-    def write_csv(self, path: Path) -> None:
-        """Write all fits as CSV, one row each."""
-        write_csv(path, COLUMNS, map(astuple, self.fits()))
-
 
 def write_csv(path: Path, header: Iterable[str], rows: Iterable[Iterable[Any]]) -> None:
     """Write a CSV file, completely or not at all."""
     with whole_file(path) as new, new.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(header)
-        writer.writerows(rows)
+        csv.writer(file).writerows(chain([header], rows))

@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import astuple, dataclass, fields
+from collections.abc import Callable, Iterable, Sequence
 from math import isnan, nan
 from pathlib import Path
-from typing import Literal
+from typing import NamedTuple
 
 import numpy as np
 
 from .._util.text_table import TextTable
 from ..datasets import DATASETS
-from .methods import KARNET, METHODS, Method
-from .reported import REPORTED_ACCURACY, REPORTED_CPU
+from .methods import KARNET, METHODS, REPORTED, Method
 from .store import Fit, write_csv
 
 # The numbers of the data sets that the paper's means are over.
 AVERAGED = range(1, 40)
 
 
-@dataclass(frozen=True)
-class Summary:
+class Summary(NamedTuple):
     """Means over the fits of one method on one data set."""
 
     number: int  # of the data set
@@ -37,8 +34,7 @@ class Summary:
     notes: Counter[str]  # number of fits by note
 
 
-@dataclass(frozen=True)
-class Mean:
+class Mean(NamedTuple):
     """A mean over data sets, and their number; NaN for none."""
 
     value: float
@@ -50,15 +46,12 @@ def summarise(fits: Iterable[Fit]) -> list[Summary]:
     grouped: dict[tuple[str, str], list[Fit]] = defaultdict(list)
     for fit in fits:
         grouped[fit.method, fit.dataset].append(fit)
-    summaries = [_summary(group) for group in grouped.values()]
-    return sorted(summaries, key=lambda each: (each.method, each.number))
+    return sorted(map(_summary, grouped.values()), key=lambda each: (each.method, each.number))
 
 
 def _summary(fits: list[Fit]) -> Summary:
-    by_trial: dict[int, list[float]] = defaultdict(list)
-    for fit in fits:
-        by_trial[fit.trial].append(fit.accuracy)
-    means = [_mean(accuracies) for accuracies in by_trial.values()]
+    trials = dict.fromkeys(fit.trial for fit in fits)
+    means = [_mean(fit.accuracy for fit in fits if fit.trial == trial) for trial in trials]
     widths = Counter(int(fit.structure.split("-")[-1]) for fit in fits)
     return Summary(
         number=DATASETS[fits[0].dataset].number,
@@ -77,10 +70,10 @@ def _summary(fits: list[Fit]) -> Summary:
 def write_summary(path: Path, fits: Iterable[Fit]) -> None:
     """Write the summaries of fits as CSV, one row for each method and data set."""
     rows = [
-        (*astuple(each)[:-1], ", ".join(f"{note}: {n}" for note, n in each.notes.items()))
+        (*each[:-1], ", ".join(f"{note}: {n}" for note, n in each.notes.items()))
         for each in summarise(fits)
     ]
-    write_csv(path, [field.name for field in fields(Summary)], rows)
+    write_csv(path, Summary._fields, rows)
 
 
 def _mean(values: Iterable[float]) -> float:
@@ -89,17 +82,10 @@ def _mean(values: Iterable[float]) -> float:
     return float(np.mean(defined)) if defined else nan
 
 
-def mean_over_sets(
-    summaries: Iterable[Summary], method: str, of: Literal["accuracy", "cpu"]
-) -> Mean:
+def mean_over_sets(summaries: Iterable[Summary], method: str, of: str) -> Mean:
     """Return the mean accuracy (in 0 ... 1) or seconds of training over the sets 1 to 39."""
-    return _mean_of_averaged(
-        (each.number, getattr(each, of)) for each in summaries if each.method == method
-    )
-
-
-def _mean_of_averaged(values: Iterable[tuple[int, float]]) -> Mean:
-    defined = [value for number, value in values if number in AVERAGED and not isnan(value)]
+    averaged = (each for each in summaries if each.method == method and each.number in AVERAGED)
+    defined = [value for value in (getattr(each, of) for each in averaged) if not isnan(value)]
     return Mean(_mean(defined), len(defined))
 
 
@@ -121,8 +107,8 @@ def accuracy_differences(fits: Iterable[Fit], method: str, other: str) -> dict[s
 
 def mean_difference(fits: Iterable[Fit], method: str) -> float:
     """Return the mean difference of a method's accuracy to KARnet's over the sets 1 to 39."""
-    differences = accuracy_differences(fits, method, KARNET)
-    return _mean_of_averaged((DATASETS[name].number, d) for name, d in differences.items()).value
+    differences = accuracy_differences(fits, method, KARNET).items()
+    return _mean(value for name, value in differences if DATASETS[name].number in AVERAGED)
 
 
 def on_the_same_folds(
@@ -139,10 +125,7 @@ def on_the_same_folds(
 
 
 def tables(fits: Sequence[Fit], methods: Sequence[str]) -> list[TextTable]:
-    """Return tables that compare methods: accuracy, widths and times, or the open choices.
-
-    Fits of other methods are ignored.
-    """
+    """Return tables that compare methods: accuracy, widths and times, or the open choices."""
     fits = [fit for fit in fits if fit.method in methods]
     compared = [METHODS[name] for name in methods]
     summaries = summarise(fits)
@@ -152,47 +135,35 @@ def tables(fits: Sequence[Fit], methods: Sequence[str]) -> list[TextTable]:
 
 
 def _accuracies(summaries: list[Summary], methods: list[Method]) -> TextTable:
-    reported = {name: value / 100.0 for name, value in REPORTED_ACCURACY.items()}
-    rows = _with_means(summaries, methods, "accuracy", _accuracy_cell, _per_cent, reported)
-    counts = (mean_over_sets(summaries, method.name, "accuracy").n_sets for method in methods)
-    rows.insert(-1, ("", "sets in that mean", *map(str, counts)))
-    return TextTable(
-        "Accuracy",
-        _header(methods),
-        tuple(rows),
+    note = (
         "Baselines and deep networks are trained on some folds of the first trial only; * marks "
-        "data sets on which the time limit ended a training.",
+        "data sets on which the time limit ended a training."
     )
+    means = [mean_over_sets(summaries, method.name, "accuracy") for method in methods]
+    paper = (per_cent(REPORTED["accuracy"].get(method.name)) for method in methods)
+    rows = (
+        *_rows(summaries, methods, _accuracy_cell),
+        ("", "mean of those in 1-39", *(per_cent(mean.value) for mean in means)),
+        ("", "sets in that mean", *(str(mean.n_sets) for mean in means)),
+        ("", "the paper's, of all 39", *paper),
+    )
+    return TextTable("Accuracy", _header(methods), rows, note)
 
 
 def _times(summaries: list[Summary], methods: list[Method]) -> TextTable:
-    rows = _with_means(
-        summaries, methods, "cpu", lambda each: _seconds(each.cpu), _seconds, REPORTED_CPU
-    )
     note = "Without the choice of the width."
-    return TextTable("CPU time of one training", _header(methods), tuple(rows), note)
+    means = (mean_over_sets(summaries, method.name, "cpu").value for method in methods)
+    paper = (_seconds(REPORTED["cpu"].get(method.name)) for method in methods)
+    rows = (
+        *_rows(summaries, methods, lambda each: _seconds(each.cpu)),
+        ("", "mean of those in 1-39", *map(_seconds, means)),
+        ("", "the paper's, of all 39", *paper),
+    )
+    return TextTable("CPU time of one training", _header(methods), rows, note)
 
 
 def _header(methods: list[Method]) -> tuple[str, ...]:
     return "", "data set", *(method.title for method in methods)
-
-
-def _with_means(
-    summaries: list[Summary],
-    methods: list[Method],
-    of: Literal["accuracy", "cpu"],
-    cell: Callable[[Summary], str],
-    text: Callable[[float], str],
-    reported: Mapping[str, float],
-) -> list[tuple[str, ...]]:
-    """Return a row for each data set, one of our means, and one of the paper's means."""
-    means = [mean_over_sets(summaries, method.name, of).value for method in methods]
-    paper = [text(reported[each.name]) if each.name in reported else "" for each in methods]
-    return [
-        *_rows(summaries, methods, cell),
-        ("", "mean of those in 1-39", *map(text, means)),
-        ("", "the paper's, of all 39", *paper),
-    ]
 
 
 def _rows(
@@ -214,12 +185,13 @@ def _accuracy_cell(summary: Summary) -> str:
     return f"{100 * summary.accuracy:.1f} %{star}"
 
 
-def _per_cent(share: float) -> str:
-    return "-" if isnan(share) else f"{100 * share:.2f} %"
+def per_cent(share: float | None) -> str:
+    """Return a share in per cent, a dash for NaN, and nothing for None."""
+    return "" if share is None else "-" if isnan(share) else f"{100 * share:.2f} %"
 
 
-def _seconds(seconds: float) -> str:
-    return "-" if isnan(seconds) else f"{seconds:.4f} s"
+def _seconds(seconds: float | None) -> str:
+    return "" if seconds is None else "-" if isnan(seconds) else f"{seconds:.4f} s"
 
 
 def _widths(summaries: list[Summary], methods: list[Method]) -> TextTable:
@@ -244,7 +216,7 @@ def _choices(fits: list[Fit], summaries: list[Summary], methods: list[Method]) -
         what, option = method.choice or ("", "as in the other tables")
         mean = mean_over_sets(summaries, method.name, "accuracy")
         points = f"{100 * mean_difference(fits, method.name):+.2f}" if method.choice else ""
-        rows.append((what, option, _per_cent(mean.value), str(mean.n_sets), points))
+        rows.append((what, option, per_cent(mean.value), str(mean.n_sets), points))
     return TextTable(
         "Details that the paper leaves open, varied one at a time",
         ("choice", "option", "mean accuracy", "sets of 1-39", "difference in points"),

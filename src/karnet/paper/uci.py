@@ -5,9 +5,9 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import islice, product
-from math import nan
+from math import isnan, nan
 from pathlib import Path
 from time import perf_counter, process_time
 from typing import Any
@@ -22,7 +22,7 @@ from .. import __version__
 from ..datasets import DATASETS, Loaded, available, load
 from .methods import METHODS
 from .protocol import Array, Inputs, choose_width, inputs, parts
-from .store import Fit, Key, Store
+from .store import Fit, Key, Store, write_csv
 from .summary import write_summary
 
 # The versions that every fit is stored with.
@@ -30,8 +30,6 @@ VERSIONS = (
     f"karnet {__version__}, numpy {np.__version__}, scipy {scipy.__version__}, "
     f"scikit-learn {sklearn.__version__}"
 )
-# Receives the running fits, and the finished and the total effort.
-Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)
@@ -51,26 +49,24 @@ class Settings:
         return f"folds {self.n_folds}, seed {self.seed}, time limit {self.time_limit:g} s"
 
 
-def planned_fits(settings: Settings, methods: Sequence[str]) -> list[Key]:
-    """Return all fits of a run, the longest first, so that processes end at the same time."""
-    return sorted(_all_fits(settings, methods), key=effort, reverse=True)
-
-
 def effort(fit: Key) -> int:
     """Return a rough measure of the time that a fit takes."""
     size = DATASETS[fit.dataset].here
     return 1000 + size.rows * size.classes * (10 if METHODS[fit.method].slow else 1)
 
 
-def _all_fits(settings: Settings, methods: Sequence[str]) -> Iterator[Key]:
+def planned_fits(settings: Settings, methods: Sequence[str]) -> list[Key]:
+    """Return all fits of a run, the longest first, so that processes end at the same time."""
+    keys = []
     for name in settings.datasets:
         n_parts = len(parts(_prepared(name, settings.data)[0], 0, settings.n_folds, settings.seed))
         for method in map(METHODS.__getitem__, methods):
             if DATASETS[name].number in method.numbers:
                 n_trials = 1 if method.slow else settings.n_trials
                 n_folds = min(n_parts, settings.slow_folds) if method.slow else n_parts
-                for trial, fold in product(range(n_trials), range(n_folds)):
-                    yield Key(method.name, name, trial, fold)
+                runs = product(range(n_trials), range(n_folds))
+                keys += [Key(method.name, name, *each) for each in runs]
+    return sorted(keys, key=effort, reverse=True)
 
 
 @lru_cache(maxsize=2)
@@ -87,10 +83,7 @@ def run(fit: Key, settings: Settings) -> Fit:
     part = parts(data, fit.trial, settings.n_folds, settings.seed)[fit.fold]
     X_train, y_train = X[part.train], data.y[part.train]
     seed = settings.seed + 1000 * fit.trial + fit.fold
-
-    def make(width: int) -> Any:
-        return method.network(width, seed, settings.time_limit)
-
+    make = partial(method.network, seed=seed, time_limit=settings.time_limit)
     with sklearn.config_context(assume_finite=True), warnings.catch_warnings():
         # MLPClassifier is compared with its defaults, of which one ends training at 200 epochs.
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -99,26 +92,24 @@ def run(fit: Key, settings: Settings) -> Fit:
             options = (method.coding, method.widths, method.n_inner_folds)
             width = choose_width(make, X_train, y_train, seed, *options)
         net = make(width)
-        accuracy, cpu, wall, note = _measured(
-            net, *method.coding(X_train, X[part.test]), y_train, data.y[part.test]
-        )
+        coded, X_test = method.coding(X_train, X[part.test])
+        cpu, wall, note = _train(net, coded, y_train)
+        right = [nan] if isnan(cpu) else net.predict(X_test) == data.y[part.test]
+    accuracy = float(np.mean(right))
     structure = "-".join(map(str, net.hidden_layer_sizes))
     in_all = process_time() - start
     return Fit(*fit, structure, accuracy, cpu, wall, in_all, seed, VERSIONS, note)
 
 
-def _measured(
-    net: Any, X_train: Array, X_test: Array, y_train: Array, y_test: Array
-) -> tuple[float, float, float, str]:
-    """Return accuracy, CPU and wall time of a training, and a note if it ended early."""
+def _train(net: Any, X: Array, y: Array) -> tuple[float, float, str]:
+    """Return CPU and wall time of a training, and a note if it ended early."""
     cpu, wall = process_time(), perf_counter()
     try:
-        net.fit(X_train, y_train)
+        net.fit(X, y)
     except MemoryError:
-        return nan, nan, nan, "out of memory"
-    cpu, wall = process_time() - cpu, perf_counter() - wall
+        return nan, nan, "out of memory"
     note = "time limit" if getattr(net, "stop_reason_", "") == "time" else ""
-    return float(np.mean(net.predict(X_test) == y_test)), cpu, wall, note
+    return process_time() - cpu, perf_counter() - wall, note
 
 
 def run_all(fits: Iterable[Key], settings: Settings, n_jobs: int) -> Iterator[Fit]:
@@ -140,14 +131,14 @@ def run_sets(
     methods: Sequence[str],
     out: Path,
     n_jobs: int,
-    progress: Progress,
+    progress: Callable[[str, int, int], None],
     command: str = "",
 ) -> list[Fit]:
     """Make all fits that are not in the store yet, and return all fits in the order of their keys.
 
     The folder `out` holds the store, results.sqlite, its content as results.csv, and means over
-    fits in summary.csv. `progress` is called at the start and after every fit; `command`, the
-    command line of the run, is kept in the store.
+    fits in summary.csv. `progress` is called at the start and after every fit, with the running
+    fits, the finished and the total effort. `command`, the command line of the run, is stored.
     """
     out.mkdir(parents=True, exist_ok=True)
     planned = planned_fits(settings, methods)
@@ -168,8 +159,8 @@ def run_sets(
             store.add([fit])
             del left[fit.key]
             report()
-        store.write_csv(out / "results.csv")
         fits = store.fits()
+    write_csv(out / "results.csv", Fit._fields, fits)
     write_summary(out / "summary.csv", fits)
     wanted = set(planned)
     return [fit for fit in fits if fit.key in wanted]

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
 from functools import cache
 from time import process_time
-from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,42 +13,37 @@ from sklearn.base import clone
 
 from .._util.text_table import TextTable
 from ..estimators import KARRegressor
+from . import methods
 from .baseline import LevenbergMarquardtRegressor
-from .reported import REPORTED_XOR
 
 # The four points, perturbed as in the paper: at the corners of a square, matrices are singular.
 X = np.array([[0.0, 0.0], [0.9991, 0.9991], [0.9990, 0.0], [0.0, 0.9990]])
 # The target of each point.
 TARGETS = np.array([0.0, 0.0, 1.0, 1.0])
 # Hidden layer sizes by number of layers.
-STRUCTURES = MappingProxyType({2: (2,), 5: (3, 3, 3, 3)})
+STRUCTURES: Mapping[int, tuple[int, ...]] = {2: (2,), 5: (3, 3, 3, 3)}
 # Seeds that every kind of network is trained with.
 N_SEEDS = 50
 # The largest error of an output that is right.
 TOLERANCE = 1e-3
 # Coordinates of the inputs at which outputs are drawn.
 GRID = np.linspace(-0.5, 1.5, 81)
-
-
 # The names of the kinds of networks.
 KARNET, UNIFORM = "KARnet", "KARnet, uniform weights"
 DIVIDED, WHOLE = "Levenberg-Marquardt, 70/15/15", "Levenberg-Marquardt, all 4 points"
 # The networks, with logit in every layer including the last. Of four points, trainlm's division
 # takes two for training, one for validation and one for testing.
-NETWORKS = MappingProxyType(
-    {
-        KARNET: KARRegressor(output_activation="logit"),
-        UNIFORM: KARRegressor(output_activation="logit", init="uniform"),
-        DIVIDED: LevenbergMarquardtRegressor(output_activation="logit"),
-        WHOLE: LevenbergMarquardtRegressor(
-            output_activation="logit", validation_fraction=0.0, test_fraction=0.0
-        ),
-    }
-)
+NETWORKS: Mapping[str, Any] = {
+    KARNET: KARRegressor(output_activation="logit"),
+    UNIFORM: KARRegressor(output_activation="logit", init="uniform"),
+    DIVIDED: LevenbergMarquardtRegressor(output_activation="logit"),
+    WHOLE: LevenbergMarquardtRegressor(
+        output_activation="logit", validation_fraction=0.0, test_fraction=0.0
+    ),
+}
 
 
-@dataclass(frozen=True)
-class Study:
+class Study(NamedTuple):
     """Results of one kind of network."""
 
     network: str  # its name in `NETWORKS`
@@ -90,35 +84,20 @@ def _study(name: str, n_layers: int, n_seeds: int) -> Study:
     return Study(name, n_layers, outputs, float(np.median(seconds)), typical, surface)
 
 
-def tables() -> list[TextTable]:
-    """Return the outputs of the networks for the four points, over 50 seeds."""
-    return [table(study())]
-
-
 def table(studies: tuple[Study, ...]) -> TextTable:
     """Return outputs, right seeds and training times of all networks, with the paper's numbers."""
     rows = []
     for each in studies:
-        method = "karnet" if each.network.startswith(KARNET) else "levenberg-marquardt"
-        outputs, seconds = REPORTED_XOR[each.n_layers, method]
+        method = methods.KARNET if each.network.startswith(KARNET) else methods.BASELINE
+        outputs, seconds = methods.REPORTED_XOR[each.n_layers, method]
         structure = "-".join(map(str, (*STRUCTURES[each.n_layers], 1)))
-        ours = (
-            _shown(each.outputs[each.typical]),
-            f"{each.n_right} of {len(each.outputs)}",
-            f"{1e3 * each.cpu:.1f} ms",
-        )
+        right = f"{each.n_right} of {len(each.outputs)}"
+        ours = (_shown(each.outputs[each.typical]), right, f"{1e3 * each.cpu:.1f} ms")
         rows.append((structure, each.network, *ours, _shown(outputs), f"{1e3 * seconds:.4g} ms"))
+    measured = ("outputs, typical seed", "seeds within 1e-3", "CPU time, median")
     return TextTable(
         "XOR: outputs for the targets 0 0 1 1",
-        (
-            "structure",
-            "training",
-            "outputs, typical seed",
-            "seeds within 1e-3",
-            "CPU time, median",
-            "the paper's outputs",
-            "its time",
-        ),
+        ("structure", "training", *measured, "the paper's outputs", "its time"),
         tuple(rows),
         "trainlm's division 70/15/15 leaves two of four points for training: no search can get the "
         "other points right except by chance, which alone can give outputs like the paper's.",

@@ -55,8 +55,7 @@ def confusion(true: Sequence[str], predicted: Sequence[str], classes: Sequence[s
         ax.set_xticks(ticks, classes, rotation=0 if short else 90)
         ax.set_yticks(ticks, classes)
     ax.invert_yaxis()
-    ax.set_xlabel("predicted")
-    ax.set_ylabel("true")
+    ax.set(xlabel="predicted", ylabel="true")
     ax.tick_params(length=0.0)
     ax.spines[:].set_visible(False)
     return figure
@@ -76,10 +75,8 @@ def calibration(probabilities: Array, correct: NDArray[np.bool_]) -> Figure:
     errors = np.maximum([shares - low, high - shares], 0.0)
     ax.errorbar(predicted, shares, errors, marker=MARKERS[0], color=COLOURS[0], linewidth=1.0)
     least = max(min(*predicted, *low) - 0.05, 0.0)
-    ax.set_xlim(least, 1.02)
-    ax.set_ylim(least, 1.02)
+    ax.set(xlim=(least, 1.02), ylim=(least, 1.02), ylabel="share of correct predictions")
     rules(ax, "probability of the predicted class")
-    ax.set_ylabel("share of correct predictions")
     return figure
 
 

@@ -4,41 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
-from .. import __version__
-from .._estimator.layer_table import layer_table
+from .. import __version__, tables
+from .._estimator.notebook import layer_table
 from .._pages import environment
 from .._pages import html as page
 from .._pages.style import svg
-from .._util.atomic_file import whole_file
 from .._util.text_table import TextTable
 from ..inspection import LayerSpectrumDisplay, LooPathDisplay
-from ..tables import (
-    PACKAGES,
-    Score,
-    Table,
-    TableFit,
-    importances_of,
-    kinds_of,
-    predict_table,
-    scores,
-    seen_by_network,
-    wilson,
-)
+from ..tables import Score, Table, TableFit, Target
 from . import _drawings as drawings
-from ._columns import column_rows, target_rows
 from ._held_out import HeldOut, Refit, held_out
 
 # The libraries whose versions the page names.
-LIBRARIES = ("karnet", "numpy", "scipy", "scikit-learn", *PACKAGES, "matplotlib")
+LIBRARIES = ("karnet", "numpy", "scipy", "scikit-learn", *tables.PACKAGES, "matplotlib")
 # The labels of the scores on the page.
 LABELS = {"accuracy": "accuracy", "log_loss": "log-loss", "r2": "R²", "rmse": "RMSE", "mae": "MAE"}
 # The largest number of rows that a figure is drawn from.
 MAX_ROWS = 1000
 # The largest number of columns that are shuffled.
 MAX_SHUFFLED_COLUMNS = 100
+# The number of frequent values that are named for a column of text.
+MAX_FREQUENT_VALUES = 3
+# The largest number of classes that are listed.
+MAX_CLASSES = 40
+# The largest number of columns that are summarised.
+MAX_SUMMARISED_COLUMNS = 500
 # The sentence on the page of a small table.
 TOO_FEW_ROWS = "There are too few rows to hold some out."
 
@@ -70,7 +65,6 @@ def write_fit_report(
     """
     other = held_out(table, fitted, again)
     about, network = fitted.model.table_, type(fitted.model[-1]).__name__
-    title = f"Predicting {about['target']} from {table.name}"
     chapters = {
         "scores": ("Scores", _scores(fitted, other)),
         "data": ("Data", _data(table, fitted)),
@@ -80,18 +74,12 @@ def write_fit_report(
         "environment": ("Time and environment", _environment(times, other, command)),
     }
     kind = "number" if about["task"] == "regression" else "class"
-    body = [
-        page.heading(title),
-        page.paragraph(
-            f"karnet {__version__} fitted a {network} that predicts {about['target']!r}, a {kind}, "
-            f"from {len(about['columns'])} columns. It was fitted on {about['rows']} rows; its "
-            "layers are solved in closed form."
-        ),
-        page.contents({name: heading for name, (heading, _) in chapters.items()}),
-        *(page.section(name, heading, *parts) for name, (heading, parts) in chapters.items()),
-    ]
-    with whole_file(path) as unfinished:
-        unfinished.write_text(page.page(title, "\n".join(body)), encoding="utf-8")
+    introduction = (
+        f"karnet {__version__} fitted a {network} that predicts {about['target']!r}, a {kind}, "
+        f"from {len(about['columns'])} columns. It was fitted on {about['rows']} rows; its "
+        "layers are solved in closed form."
+    )
+    page.write(path, f"Predicting {about['target']} from {table.name}", introduction, chapters)
 
 
 def _score_row(score: Score, evaluated_on: str) -> tuple[str, ...]:
@@ -125,23 +113,61 @@ def _left_out_score(fitted: TableFit) -> Score:
     """Return the score of the fit, with an interval if the left-out predictions are available."""
     y, network = fitted.target.y, fitted.model[-1]
     if fitted.target.task == "classification":
-        return Score("accuracy", fitted.score, *wilson(fitted.score, len(y)))
+        return Score("accuracy", fitted.score, *tables.wilson(fitted.score, len(y)))
     predictions = getattr(network, "loo_decision_function_", np.full(len(y), np.nan))
     available = ~np.isnan(predictions)
     if not available.any():
         return Score("r2", fitted.score, np.nan, np.nan)
-    around = scores(y[available], predictions[available], None)[0]
+    around = tables.scores(y[available], predictions[available], None)[0]
     return Score("r2", fitted.score, around.low, around.high)
 
 
 def _data(table: Table, fitted: TableFit) -> list[str]:
+    kinds = tables.kinds_of(fitted.model)
+    names = list(kinds)[:MAX_SUMMARISED_COLUMNS]
+    frame = table.frame(names)
+    rows = tuple((name, kinds[name], *_summary(kinds[name], frame[name])) for name in names)
     header = ("column", "read as", "gaps", "values", "summary")
-    columns = column_rows(table, kinds_of(fitted.model))
     return [
         page.bullets([*table.notes, *fitted.target.notes]),
-        page.table(TextTable("Target", *target_rows(fitted.target), "")),
-        page.table(TextTable("Columns", header, columns, "")),
+        page.table(TextTable("Target", *_target_rows(fitted.target), "")),
+        page.table(TextTable("Columns", header, rows, "")),
     ]
+
+
+def _summary(kind: str, column: Any) -> tuple[str, str, str]:
+    """Return the share of gaps, the number of distinct values and a summary of a column."""
+    if kind == "number":
+        column = pd.to_numeric(column, errors="coerce")
+    elif column.dtype.kind not in "fM":
+        column = column.where(column.str.strip() != "")
+    values = column.dropna()
+    if values.empty:
+        summary = "-"
+    elif kind == "number":
+        low, middle, high = np.quantile(values.to_numpy(float), [0.0, 0.5, 1.0])
+        summary = f"{low:.4g} to {high:.4g}, median {middle:.4g}"
+    elif kind == "date":
+        summary = f"{values.min()!s:.19} to {values.max()!s:.19}"
+    else:
+        counts = values.value_counts()
+        frequent = counts.head(MAX_FREQUENT_VALUES).items()
+        summary = ", ".join(f"{value!s:.20} ({n})" for value, n in frequent)
+        summary += ", ..." if len(counts) > MAX_FREQUENT_VALUES else ""
+    gaps = f"{100 * (1 - len(values) / max(len(column), 1)):.1f} %"
+    return gaps, str(values.nunique()), summary
+
+
+def _target_rows(target: Target) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
+    """Return a header, and rows for the classes or the quantiles of a target."""
+    if target.task == "regression":
+        quantiles = np.quantile(target.y, [0.0, 0.25, 0.5, 0.75, 1.0])
+        header = ("minimum", "lower quartile", "median", "upper quartile", "maximum")
+        return header, (tuple(f"{each:.6g}" for each in quantiles),)
+    names, counts = np.unique(target.y, return_counts=True)
+    order, n = np.argsort(-counts, kind="stable")[:MAX_CLASSES], len(target.y)
+    rows = ((str(names[k]), str(counts[k]), f"{100 * counts[k] / n:.1f} %") for k in order)
+    return ("class", "rows", "share"), tuple(rows)
 
 
 def _predictions(other: HeldOut | None) -> list[str]:
@@ -177,7 +203,7 @@ def _true_and_predicted(other: HeldOut) -> str:
     text = "Held-out rows; on the dotted line the prediction is exact."
     network = other.model[-1]
     if hasattr(network, "predict_interval"):
-        X = seen_by_network(other.model, other.table.take(rows))
+        X = tables.seen_by_network(other.model, other.table.take(rows))
         intervals = network.predict_interval(X, 0.9)
         inside = (intervals[:, 0] <= y) & (y <= intervals[:, 1])
         text += (
@@ -189,7 +215,7 @@ def _true_and_predicted(other: HeldOut) -> str:
 
 
 def _importances(fitted: TableFit, other: HeldOut | None) -> list[str]:
-    weights, label = importances_of(fitted.model), "share of the input metric, %"
+    weights, label = tables.importances_of(fitted.model), "share of the input metric, %"
     caption = (
         "How strongly predictions change with each column: the mean squared gradient, in units of "
         "the column's spread."
@@ -214,8 +240,8 @@ def _losses_by_shuffling(other: HeldOut) -> dict[str, float]:
     table, y = other.table.take(rows), other.y[rows]
 
     def score(shuffled: Table) -> float:
-        predictions = predict_table(other.model, shuffled, proba=other.classes is not None)
-        return scores(y, predictions, other.classes)[0].value
+        predictions = tables.predict_table(other.model, shuffled, proba=other.classes is not None)
+        return tables.scores(y, predictions, other.classes)[0].value
 
     complete = score(table)
     return {
@@ -229,7 +255,7 @@ def _network(table: Table, fitted: TableFit) -> list[str]:
     complete = fitted.left_out is None
     places = np.flatnonzero(fitted.target.known) if complete else np.arange(len(table))
     step = max(len(places) // MAX_ROWS, 1)
-    X = seen_by_network(fitted.model, table.take(places[::step]))
+    X = tables.seen_by_network(fitted.model, table.take(places[::step]))
     layers = layer_table(network)
     figures = [
         page.figure(

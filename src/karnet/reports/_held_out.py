@@ -21,7 +21,6 @@ MAX_ROWS = 5000
 MIN_ROWS = 5
 # The seed of the split.
 SEED = 0
-
 # A function that fits the same kind of model on other rows.
 Refit = Callable[[Table, Target], TableFit]
 
@@ -30,23 +29,13 @@ Refit = Callable[[Table, Target], TableFit]
 class HeldOut:
     """Rows that a model was not fitted on, and its predictions for them."""
 
-    # The pipeline, fitted on the other rows.
-    model: Any
-    # The rows.
+    model: Any  # the pipeline, fitted on the other rows
     table: Table
-    # Their targets.
-    y: NDArray[Any]
-    # The predicted numbers, or the probabilities of the classes, of shape (n_rows, n_classes).
-    predictions: NDArray[Any]
-    # The scores of the predictions.
+    y: NDArray[Any]  # the targets of the rows
+    classes: NDArray[Any] | None  # the classes that the model was fitted on
+    predictions: NDArray[Any]  # numbers, or probabilities of shape (n_rows, n_classes)
     scores: list[Score]
-    # The time of predicting.
-    seconds: float
-
-    @property
-    def classes(self) -> NDArray[Any] | None:
-        """The classes that the model was fitted on."""
-        return getattr(self.model, "classes_", None)
+    seconds: float  # the time of predicting
 
 
 def held_out(table: Table, fitted: TableFit, again: Refit) -> HeldOut | None:
@@ -62,11 +51,10 @@ def held_out(table: Table, fitted: TableFit, again: Refit) -> HeldOut | None:
     if split is None:
         return None
     train, test = split
-    part = replace(
-        fitted.target, y=fitted.target.y[train], known=np.ones(len(train), dtype=bool), notes=()
-    )
+    y, known = fitted.target.y, np.ones(len(train), dtype=bool)
+    part = replace(fitted.target, y=y[train], known=known, notes=())
     model = again(table.take(places[train]), part).model
-    return _predicted(model, table.take(places[test]), fitted.target.y[test])
+    return _predicted(model, table.take(places[test]), y[test])
 
 
 def _split(target: Target, n: int) -> tuple[NDArray[np.intp], NDArray[np.intp]] | None:
@@ -74,14 +62,11 @@ def _split(target: Target, n: int) -> tuple[NDArray[np.intp], NDArray[np.intp]] 
     n_test = min(int(SHARE * n), MAX_ROWS)
     if n_test < MIN_ROWS:
         return None
-    strata = target.y if target.task == "classification" else None
-    if strata is not None:
-        counts = np.unique(strata, return_counts=True)[1]
-        strata = strata if counts.min() > 1 and len(counts) <= n_test else None
-    train, test = train_test_split(
-        np.arange(n), test_size=n_test, random_state=SEED, stratify=strata
-    )
-    if target.task == "classification" and len(np.unique(target.y[train])) < 2:
+    classes = target.task == "classification"
+    counts = np.unique(target.y, return_counts=True)[1]
+    strata = target.y if classes and counts.min() > 1 and len(counts) <= n_test else None
+    train, test = train_test_split(range(n), test_size=n_test, random_state=SEED, stratify=strata)
+    if classes and len(np.unique(target.y[train])) < 2:
         return None
     return np.sort(train), np.sort(test)
 
@@ -91,4 +76,5 @@ def _predicted(model: Any, table: Table, y: NDArray[Any]) -> HeldOut:
     start = perf_counter()
     predictions = predict_table(model, table, proba=classes is not None)
     seconds = perf_counter() - start
-    return HeldOut(model, table, y, predictions, scores(y, predictions, classes), seconds)
+    evaluated = scores(y, predictions, classes)
+    return HeldOut(model, table, y, classes, predictions, evaluated, seconds)

@@ -13,22 +13,22 @@ from .._util.extras import require
 PACKAGES = ("pandas", "pyarrow", "skrub")
 require("karnet.tables", "table", *PACKAGES)
 
-from ._about import importances_of, kinds_of  # noqa: E402
+from ._files import as_text, check_format, read_table, table_blocks, write_table  # noqa: E402
 from ._large import fit_large, is_large  # noqa: E402
 from ._model import (  # noqa: E402
     TableFit,
     columns_of,
     fit_table,
+    importances_of,
+    kinds_of,
+    portable,
     predict_table,
     seen_by_network,
     target_of,
 )
-from ._portable import portable  # noqa: E402
-from ._read import read_table, table_blocks  # noqa: E402
 from ._scores import Score, score_table, scores, wilson  # noqa: E402
 from ._table import Table  # noqa: E402
 from ._target import Target, find_target  # noqa: E402
-from ._write import as_text, check_format, write_table  # noqa: E402
 
 __all__ = [
     "Score",

@@ -7,21 +7,22 @@ fitted to all rows except a held-out part, which are read again for each pass.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from pyarrow import parquet
-from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
+from .._rows.arrow_files import Parquet, reading
 from ..estimators import KARClassifier, KARRegressor
-from ._model import SEED, TableFit, device_of, encoded, encoder_steps
-from ._names import check_names, missing_column
-from ._read import kind_of, memory, table_blocks, unbroken
+from ._files import kind_of, memory, table_blocks
+from ._model import SEED, TableFit, device_of, encoded, imputer, table_fit, vectorizer_for
+from ._names import check_names, input_names, missing_column
 from ._sizes import SIZES
 from ._table import Table
 from ._target import Target, find_target
@@ -38,7 +39,8 @@ def is_large(path: Path, max_rows: int | None = None) -> bool:
     """Return whether a Parquet file has more than `max_rows` rows, or more than memory holds."""
     if kind_of(path) != "parquet":
         return False
-    about = unbroken(path, lambda: parquet.ParquetFile(path).metadata)
+    with reading(path.name, Parquet.name):
+        about = parquet.ParquetFile(path).metadata
     if max_rows is not None:
         return bool(about.num_rows > max_rows)
     size = sum(about.row_group(k).total_byte_size for k in range(about.num_row_groups))
@@ -48,22 +50,12 @@ def is_large(path: Path, max_rows: int | None = None) -> bool:
 
 @dataclass(frozen=True)
 class Source:
-    """The blocks of a file, and the rows for the encoding and for the score.
-
-    Attributes
-    ----------
-    path : Path
-        The file.
-    target : Target
-        The target of all rows.
-    sampled, held_out : ndarray of bool
-        The rows with a target that the encoding is fitted to, and the held-out rows.
-    """
+    """The blocks of a file, and the rows for the encoding and for the score."""
 
     path: Path
-    target: Target
-    sampled: NDArray[np.bool_]
-    held_out: NDArray[np.bool_]
+    target: Target  # of all rows
+    sampled: NDArray[np.bool_]  # the rows with a target that the encoding is fitted to
+    held_out: NDArray[np.bool_]  # the rows with a target that the score is computed on
 
     @classmethod
     def of(cls, path: Path, target: Target) -> Source:
@@ -102,34 +94,17 @@ def fit_large(
 ) -> TableFit:
     """Fit a network of 1000 units to a Parquet file of any number of rows, block by block.
 
-    Parameters
-    ----------
-    path : Path
-        The file.
-    target, task, device
-        As in `fit_table`.
-    tell : callable
-        A function that is called with a sentence for each step.
-
-    Returns
-    -------
-    TableFit
-        Its score is the score on held-out rows.
+    Target, task and device are those of `fit_table`; `tell` is called with a sentence for each
+    step. The score is the score on held-out rows.
     """
     where = device_of(device)
     names, full_target = _target(path, target, task)
     source = Source.of(path, full_target)
     tell("Reading a sample of rows")
     sample, y = source.gathered(source.sampled)
-    encoder = encoder_steps(names)
-    transform = dict(encoder).get("vectorizer")
-    V = encoded(transform, sample, names, fit=True)
-    steps = Pipeline(
-        [
-            ("imputer", SimpleImputer(strategy="median", keep_empty_features=True)),
-            ("scaler", StandardScaler()),
-        ]
-    )
+    vectorizer = vectorizer_for(names)
+    V = encoded(vectorizer, sample, names, fit=True)
+    steps = Pipeline([("imputer", imputer()), ("scaler", StandardScaler())])
     network = _shaped(steps.fit_transform(V), y, full_target.task, where)
 
     def blocks() -> Iterator[tuple[Any, NDArray[Any]]]:
@@ -137,37 +112,31 @@ def fit_large(
         for rows, targets in source.blocks(~source.held_out):
             done += len(rows)
             tell(f"Fitting, {done} of {np.count_nonzero(~source.held_out)} rows of this pass")
-            yield steps.transform(encoded(transform, rows, names)), targets
+            yield steps.transform(encoded(vectorizer, rows, names)), targets
 
     network.fit_blocks(blocks)
     # A network that was fitted on a device must predict on machines without one.
     network.set_params(device=None)
-    model = Pipeline([*encoder, *steps.steps, ("network", network)])
     tell("Scoring on rows that were left out")
     rows, targets = source.gathered(source.held_out)
-    score = float(network.score(steps.transform(encoded(transform, rows, names)), targets))
+    score = float(network.score(steps.transform(encoded(vectorizer, rows, names)), targets))
     how = f"{len(targets)} rows left out"
-    about = {
-        "target": target,
-        "task": full_target.task,
-        "columns": names,
-        "rows": len(full_target.y),
-    }
-    model.table_ = about | {"score": score, "judged_by": how}
-    return TableFit(model, full_target, score, how, (rows, targets), sample)
+    all_steps = [*steps.steps, ("network", network)]
+    fitted = table_fit(vectorizer, all_steps, names, full_target, score, how)
+    return replace(fitted, left_out=(rows, targets), sample=sample)
 
 
 def _target(path: Path, target: str, task: str) -> tuple[list[str], Target]:
     """Return the names of all columns except the target, and the target of all rows."""
-    file = unbroken(path, lambda: parquet.ParquetFile(path))
-    names = check_names(file.schema_arrow.names, path.name)
+    with reading(path.name, Parquet.name):
+        file = parquet.ParquetFile(path)
+        columns = file.schema_arrow.names
+    names = check_names(columns, path.name)
     if target not in names:
         raise ValueError(missing_column(target, names, path.name))
-    column = unbroken(path, lambda: file.read([target]))
-    others = [name for name in names if name != target]
-    if not others:
-        raise ValueError(f"{path.name} has no column other than the target {target!r}.")
-    return others, find_target(Table(path.name, column), target, task)
+    with reading(path.name, Parquet.name):
+        column = Table(path.name, file.read([target]))
+    return input_names(names, target, path.name), find_target(column, target, task)
 
 
 def _shaped(X: NDArray[Any], y: NDArray[Any], task: str, device: str | None) -> Any:
@@ -176,11 +145,7 @@ def _shaped(X: NDArray[Any], y: NDArray[Any], task: str, device: str | None) -> 
     drawn = np.random.RandomState(SEED).standard_normal((X.shape[1] + 1, SIZES.hidden_units))
     drawn[1:] /= np.sqrt(X.shape[1])
     settings: dict[str, Any] = {"activation": "tanh", "direct_links": True, "random_state": SEED}
-    settings["device"] = device
-
-    def network(**others: Any) -> Any:
-        return kind((SIZES.hidden_units,), **settings, **others)
-
+    network = partial(kind, (SIZES.hidden_units,), device=device, **settings)
     order = np.random.RandomState(SEED).permutation(len(X))
     train, test = np.split(order, [max(2 * len(X) // 3, 1)])
 

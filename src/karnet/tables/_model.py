@@ -1,4 +1,7 @@
-"""Models of tables: pipelines that encode columns as numbers for a network."""
+"""Models of tables: pipelines that encode columns as numbers for a network.
+
+Further functions describe the columns of a model, and replace skrub's vectoriser for export.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from sklearn.compose import ColumnTransformer
 from sklearn.exceptions import FitFailedWarning
 from sklearn.impute import SimpleImputer
 from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold
@@ -20,13 +24,22 @@ from skrub import StringEncoder, TableVectorizer
 from .._arrays.namespace import check_device
 from ..estimators import KARClassifier, KARRegressor
 from ..selection import KARClassifierCV, KARRegressorCV
-from ._names import listed
+from ._names import input_names, listed
 from ._sizes import SIZES
 from ._table import Table
 from ._target import Target, find_target
 
 # Kinds of columns that the vectoriser encodes from text.
 TEXT_KINDS = ("low_cardinality", "high_cardinality")
+# The words of users for skrub's kinds of columns.
+KINDS = {
+    "numeric": "number",
+    "datetime": "date",
+    "low_cardinality": "category",
+    "high_cardinality": "text",
+}
+# The description of a column that the vectoriser drops.
+NOT_USED = "empty: not used"
 # The seed of everything that is drawn when a table is fitted.
 SEED = 0
 
@@ -86,47 +99,52 @@ def fit_table(
     if isinstance(target, str):
         target = find_target(table, target, task)
     rows = table if target.known.all() else table.take(target.known)
-    names = [name for name in table.names if name != target.name]
-    if not names:
-        raise ValueError(f"{table.name} has no column other than the target {target.name!r}.")
-    network = _network(target.task, paper, device)
-    encoder = encoder_steps(names)
-    V = encoded(dict(encoder).get("vectorizer"), rows, names, fit=True)
-    steps = [("imputer", SimpleImputer(strategy="median", keep_empty_features=True))]
+    names = input_names(table.names, target.name, table.name)
+    classes = (KARClassifier, KARRegressor) if paper else (KARClassifierCV, KARRegressorCV)
+    kind: Any = classes[target.task == "regression"]
+    network = kind(device=device_of(device), random_state=SEED)
+    vectorizer = vectorizer_for(names)
+    V = encoded(vectorizer, rows, names, fit=True)
     if paper:
-        scaled = [*steps, ("scaler", MinMaxScaler()), ("network", network)]
+        scaled = [("imputer", imputer()), ("scaler", MinMaxScaler()), ("network", network)]
         fitted, score, how = _with_best_width(Pipeline(scaled), V, target)
     else:
-        fitted = Pipeline([*steps, ("network", network)]).fit(V, target.y)
+        fitted = Pipeline([("imputer", imputer()), ("network", network)]).fit(V, target.y)
         score, how = float(fitted[-1].best_score_), "leave-one-out"
     # The model file must load on machines without the device.
     fitted[-1].set_params(device=None)
-    model = Pipeline([*encoder, *fitted.steps])
-    about = {"target": target.name, "task": target.task, "columns": names, "rows": len(rows)}
-    model.table_ = about | {"score": score, "judged_by": how}
-    return TableFit(model, target, score, how)
+    return table_fit(vectorizer, fitted.steps, names, target, score, how)
 
 
-def encoder_steps(names: Sequence[str]) -> list[tuple[str, Any]]:
-    """Return the pipeline step that encodes these columns; none for very many columns."""
+def vectorizer_for(names: Sequence[str]) -> TableVectorizer | None:
+    """Return the encoder of these columns; None for very many columns."""
     if len(names) > SIZES.max_vectorized_columns:
-        return []
+        return None
     # A new category has all indicators zero, so each known category keeps an indicator of its own.
     indicators = OneHotEncoder(dtype="float32", handle_unknown="ignore", sparse_output=False)
     text = StringEncoder(random_state=SEED)
-    vectorizer = TableVectorizer(low_cardinality=indicators, high_cardinality=text)
-    return [("vectorizer", vectorizer)]
+    return TableVectorizer(low_cardinality=indicators, high_cardinality=text)
 
 
-def _network(task: str, paper: bool, device: str) -> Any:
-    classes = (KARClassifier, KARRegressor) if paper else (KARClassifierCV, KARRegressorCV)
-    kind: Any = classes[task == "regression"]
-    return kind(device=device_of(device), random_state=SEED)
+def imputer() -> SimpleImputer:
+    """Return the pipeline step that fills gaps."""
+    return SimpleImputer(strategy="median", keep_empty_features=True)
 
 
 def device_of(name: str) -> str | None:
     """Return the `device` parameter of a network for a device that is available here."""
     return None if name == "cpu" else str(check_device(name))
+
+
+def table_fit(
+    vectorizer: Any, steps: list[Any], names: list[str], target: Target, score: float, how: str
+) -> TableFit:
+    """Return the complete model, with a description of its table."""
+    encoder = [] if vectorizer is None else [("vectorizer", vectorizer)]
+    model = Pipeline([*encoder, *steps])
+    about = {"target": target.name, "task": target.task, "columns": names, "rows": len(target.y)}
+    model.table_ = about | {"score": score, "judged_by": how}
+    return TableFit(model, target, score, how)
 
 
 def _with_best_width(pipeline: Pipeline, V: Any, target: Target) -> tuple[Pipeline, float, str]:
@@ -195,11 +213,9 @@ def predict_table(model: Any, table: Table, proba: bool = False) -> NDArray[Any]
 
 def seen_by_network(model: Any, table: Table) -> Any:
     """Return the inputs of the network at the end of a model, for all rows of a table."""
-    names = columns_of(model)
-    steps = list(getattr(model, "steps", [("network", model)]))
-    encodes = hasattr(steps[0][1], "column_to_kind_")
-    X = encoded(steps.pop(0)[1] if encodes else None, table, names)
-    for _, step in steps[:-1]:
+    vectorizer = vectorizer_of(model)
+    X = encoded(vectorizer, table, columns_of(model))
+    for _, step in getattr(model, "steps", [])[vectorizer is not None : -1]:
         X = step.transform(X)
     return X
 
@@ -220,3 +236,79 @@ def target_of(model: Any) -> str | None:
     """Return the name of the column that a model predicts, or None if the model lacks it."""
     about = getattr(model, "table_", None)
     return str(about["target"]) if about else None
+
+
+def vectorizer_of(model: Any) -> Any:
+    """Return the vectoriser at the start of a model, or None."""
+    first = model.steps[0][1] if hasattr(model, "steps") else None
+    return first if hasattr(first, "column_to_kind_") else None
+
+
+def kinds_of(model: Any) -> dict[str, str]:
+    """Return the kind of each column of a model: number, date, category or text."""
+    vectorizer = vectorizer_of(model)
+    if vectorizer is None:
+        return dict.fromkeys(columns_of(model), "number")
+    kinds = vectorizer.column_to_kind_
+    return {name: KINDS.get(kinds.get(name, ""), NOT_USED) for name in columns_of(model)}
+
+
+def importances_of(model: Any) -> dict[str, float]:
+    """Return the importance of each column of a model; importances sum to one.
+
+    The importance of a column is the sum of the network's feature importances over all features
+    that the column was encoded as. The result is empty if the network has no importances.
+    """
+    network = model[-1] if hasattr(model, "steps") else model
+    weights = getattr(network, "feature_importances_", None)
+    if weights is None:
+        return {}
+    names, vectorizer = columns_of(model), vectorizer_of(model)
+    total, inputs = dict.fromkeys(names, 0.0), names
+    if vectorizer is not None:
+        inputs = [vectorizer.output_to_input_[output] for output in vectorizer.all_outputs_]
+    for name, weight in zip(inputs, weights, strict=True):
+        total[name] += float(weight)
+    return total
+
+
+def portable(model: Any) -> tuple[Any, Any]:
+    """Return the model with a ColumnTransformer in place of its vectoriser, and an example row.
+
+    Numbers pass through in single precision, as in the vectoriser; categories become indicators,
+    with empty text for a gap. Columns of dates and text are refused by name. A model without a
+    vectoriser is returned as it is, with None.
+    """
+    first = vectorizer_of(model)
+    if first is None:
+        return model, None
+    kinds = kinds_of(model)
+    other = [name for name, kind in kinds.items() if kind in ("date", "text")]
+    if other:
+        raise ValueError(
+            f"dates and text cannot be exported, and the model uses {listed(other)}: fit a model "
+            "without them."
+        )
+    steps, row = [], {}
+    for name in dict.fromkeys(first.output_to_input_[output] for output in first.all_outputs_):
+        if kinds[name] == "category":
+            encoder = _encoder(first.transformers_[name])
+            steps.append((name, encoder, [name]))
+            row[name] = np.array([encoder.categories[0][0]], dtype=object)
+        else:
+            steps.append((name, "passthrough", [name]))
+            row[name] = np.zeros(1, dtype=np.float32)
+    X = pd.DataFrame(row)
+    columns = ColumnTransformer(steps).fit(X)
+    return Pipeline([("columns", columns), *model.steps[1:]]), X
+
+
+def _encoder(fitted: OneHotEncoder) -> OneHotEncoder:
+    """Return an encoder of the same categories, with empty text for a gap."""
+    names = ["" if name is None or name != name else str(name) for name in fitted.categories_[0]]
+    return OneHotEncoder(
+        categories=[np.array(names, dtype=object)],
+        dtype=np.float32,
+        handle_unknown="ignore",
+        sparse_output=False,
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from difflib import get_close_matches
@@ -10,6 +11,8 @@ from .._util.messages import shown
 
 # The most names that a sentence lists.
 MAX_LISTED_NAMES = 8
+# A cell that is a number.
+NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
 
 
 def check_names(names: Sequence[str], where: str) -> list[str]:
@@ -31,9 +34,17 @@ def check_names(names: Sequence[str], where: str) -> list[str]:
     return list(names)
 
 
+def input_names(names: Sequence[str], target: str, where: str) -> list[str]:
+    """Return the names of all columns except the target; refuse a table without other columns."""
+    others = [name for name in names if name != target]
+    if not others:
+        raise ValueError(f"{where} has no column other than the target {target!r}.")
+    return others
+
+
 def missing_column(wanted: str, names: Sequence[str], where: str) -> str:
     """Return a sentence that lists the columns of a table that lacks the wanted one."""
-    if names and all(map(_is_number, names)):
+    if names and all(NUMBER.fullmatch(name.strip()) for name in names):
         return (
             f"{where} has no column {shown(wanted)}: its first line holds numbers and no names, so "
             "add a line of column names."
@@ -49,11 +60,3 @@ def listed(names: Sequence[str]) -> str:
     n_more = len(names) - MAX_LISTED_NAMES
     more = f" and {n_more} more" if n_more > 0 else ""
     return ", ".join(map(shown, names[:MAX_LISTED_NAMES])) + more
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

@@ -73,21 +73,7 @@ def score_table(model: Any, table: Table) -> tuple[Target, list[Score]]:
 
 
 def scores(y: NDArray[Any], predictions: NDArray[Any], classes: NDArray[Any] | None) -> list[Score]:
-    """Return the scores of predictions.
-
-    Parameters
-    ----------
-    y : ndarray of shape (n,)
-        The true targets.
-    predictions : ndarray of shape (n,) or (n, n_classes)
-        Predicted numbers, or class probabilities.
-    classes : ndarray of shape (n_classes,), optional
-        The classes.
-
-    Returns
-    -------
-    list of Score
-    """
+    """Return the scores of predictions: of numbers, or of probabilities if there are classes."""
     if classes is None:
         error = np.asarray(predictions - y, dtype=np.float64)
         return [

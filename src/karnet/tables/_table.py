@@ -17,7 +17,7 @@ from .._util.messages import shown
 from ._names import listed
 
 # Cells that stand for a missing value.
-GAPS = ("", "?", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NULL", "null")
+GAPS = pa.array(["", "?", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NULL", "null"])
 # Names of columns of row numbers that pandas writes; the first alternative is no name.
 ROW_NUMBERS = re.compile(r"|__index_level_\d+__")
 
@@ -70,10 +70,7 @@ class Table:
         if not nameless:
             return self
         numbers = as_numbers(plain(self.columns[nameless[0]], nameless[0], self.name))
-        if numbers is None or not np.isfinite(numbers).all():
-            numbers = np.zeros(2)
-        steps = np.diff(numbers)
-        if not (steps == 1.0).all():
+        if numbers is None or not (np.isfinite(numbers).all() and (np.diff(numbers) == 1.0).all()):
             raise ValueError(
                 f"column {self.names.index(nameless[0]) + 1} of {self.name} has no name, and does "
                 "not hold row numbers: give it a name."
@@ -98,18 +95,13 @@ class Table:
         -------
         pandas.DataFrame
         """
-        self._check_columns(names)
-        selected = [plain(self.columns[name], name, self.name) for name in names]
-        selected = [
-            as_text(column) if name in text else column
-            for name, column in zip(names, selected, strict=True)
-        ]
-        return pa.table(selected, names=list(names)).to_pandas()
+        columns = dict(zip(names, self._plain(names), strict=True))
+        columns |= {name: as_text(columns[name]) for name in names if name in text}
+        return pa.table(columns).to_pandas()
 
     def numbers(self, names: Sequence[str]) -> NDArray[np.float64]:
         """Return some columns as numbers, gaps as NaN; columns of other values are refused."""
-        self._check_columns(names)
-        columns = [plain(self.columns[name], name, self.name) for name in names]
+        columns = self._plain(names)
         kinds = {column.type for column in columns}
         if len(kinds) == 1:
             # At once: with very many columns one call for each would take long.
@@ -117,18 +109,18 @@ class Table:
             numbers = as_numbers(pa.chunked_array(chunks, kinds.pop()))
             if numbers is not None:
                 return np.ascontiguousarray(numbers.reshape(len(names), len(self)).T)
-        return np.column_stack([self._number(*each) for each in zip(names, columns, strict=True)])
+        converted = []
+        for name, column in zip(names, columns, strict=True):
+            numbers = as_numbers(column)
+            if numbers is None:
+                raise ValueError(
+                    f"column {shown(name)} of {self.name} holds values other than numbers, but a "
+                    f"table of {len(self.names)} columns may hold numbers only: leave it out."
+                )
+            converted.append(numbers)
+        return np.column_stack(converted)
 
-    def _number(self, name: str, column: pa.ChunkedArray) -> NDArray[np.float64]:
-        numbers = as_numbers(column)
-        if numbers is None:
-            raise ValueError(
-                f"column {shown(name)} of {self.name} holds values other than numbers, but a "
-                f"table of {len(self.names)} columns may hold numbers only: leave it out."
-            )
-        return numbers
-
-    def _check_columns(self, names: Sequence[str]) -> None:
+    def _plain(self, names: Sequence[str]) -> list[pa.ChunkedArray]:
         own = set(self.names)
         missing = [name for name in names if name not in own]
         if missing:
@@ -136,6 +128,7 @@ class Table:
             raise ValueError(
                 f"{self.name} lacks the {n} {listed(missing)} that the model was fitted on."
             )
+        return [plain(self.columns[name], name, self.name) for name in names]
 
 
 def plain(column: pa.ChunkedArray, name: str, where: str) -> pa.ChunkedArray:
@@ -156,10 +149,9 @@ def plain(column: pa.ChunkedArray, name: str, where: str) -> pa.ChunkedArray:
         fine = pa.duration("us") if types.is_duration(kind) else pa.time64("us")
         count = column.cast(fine, safe=False).cast(pa.int64())
         return compute.divide(count.cast(pa.float64(), safe=False), 1e6)
-    if types.is_floating(kind) or types.is_integer(kind) or types.is_null(kind):
+    numeric = (types.is_floating, types.is_integer, types.is_decimal, types.is_null)
+    if any(test(kind) for test in numeric):
         return column.cast(pa.float64(), safe=False)
-    if types.is_decimal(kind):
-        return column.cast(pa.float64())
     raise ValueError(
         f"column {shown(name)} of {where} holds {kind}, not numbers, text or dates: leave it out."
     )
@@ -174,13 +166,20 @@ def as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return compute.if_else(same, whole.cast(pa.string()), column.cast(pa.string()))
 
 
+def is_gap(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return which cells of a plain column stand for a missing value."""
+    gaps = compute.is_null(column, nan_is_null=True)
+    if not types.is_string(column.type):
+        return gaps
+    return compute.or_(gaps, compute.is_in(compute.utf8_trim_whitespace(column), GAPS))
+
+
 def as_numbers(column: pa.ChunkedArray) -> NDArray[np.float64] | None:
     """Return a plain column as numbers, gaps as NaN; None if it holds other values."""
     if types.is_string(column.type):
         text = compute.utf8_trim_whitespace(column)
-        gaps = compute.is_in(text, pa.array(GAPS))
         try:
-            column = compute.if_else(gaps, None, text).cast(pa.float64())
+            column = compute.if_else(compute.is_in(text, GAPS), None, text).cast(pa.float64())
         except pa.ArrowInvalid:
             return None
     if not types.is_float64(column.type):

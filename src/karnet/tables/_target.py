@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from pyarrow import compute, types
 
 from .._util.messages import shown
-from ._names import missing_column
-from ._table import GAPS, Table, as_numbers, plain
+from ._names import NUMBER, missing_column
+from ._table import Table, as_numbers, is_gap, plain
 
 # The tasks that a user can ask for.
 TASKS = ("auto", "classification", "regression")
@@ -25,54 +25,25 @@ MIN_ROWS_FOR_DISTINCT_TEXT = 20
 DISTINCT_SHARE = 0.5
 # If at least this share of cells are numbers, the remaining cells are taken for mistakes.
 MOSTLY_NUMBERS = 0.8
-# A cell that is a number.
-NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
 
 
 @dataclass(frozen=True)
 class Target:
-    """The column that a model predicts.
-
-    Attributes
-    ----------
-    name : str
-        The name of the column.
-    task : {"classification", "regression"}
-        The task.
-    y : ndarray
-        The classes, as integers or text, or the numbers, of the rows that have a value.
-    known : ndarray of bool
-        Which rows have a value.
-    notes : tuple of str
-        Sentences for the user.
-    """
+    """The column that a model predicts."""
 
     name: str
-    task: str
+    task: str  # "classification" or "regression"
+    # The classes, as integers or text, or the numbers, of the rows that have a value.
     y: NDArray[Any]
-    known: NDArray[np.bool_]
-    notes: tuple[str, ...]
+    known: NDArray[np.bool_]  # which rows have a value
+    notes: tuple[str, ...]  # sentences for the user
 
 
 def find_target(table: Table, name: str, task: str = "auto", *, one_value: bool = False) -> Target:
     """Return the target column of a table, its task inferred or given.
 
-    Text and integers with few distinct values mean classification, other numbers regression.
-
-    Parameters
-    ----------
-    table : Table
-        The table.
-    name : str
-        The name of the column.
-    task : {"auto", "classification", "regression"}
-        The task, or "auto" to infer it.
-    one_value : bool
-        Whether all rows may have the same target, as in a table to score but not to fit.
-
-    Returns
-    -------
-    Target
+    Text and integers with few distinct values mean classification, other numbers regression. With
+    `one_value`, all rows may have the same target, as in a table to score but not to fit.
     """
     if task not in TASKS:
         raise ValueError(f"task={task!r} is not known: give one of {', '.join(TASKS)}.")
@@ -83,54 +54,39 @@ def find_target(table: Table, name: str, task: str = "auto", *, one_value: bool 
         raise ValueError(
             f"the target {shown(name)} holds dates: choose a column of classes or numbers."
         )
-    known = _known(column)
+    known = ~np.asarray(is_gap(column).to_numpy(), dtype=bool)
     cells = column.filter(pa.array(known))
-    _check_values(cells, name, table.name, one_value)
+    values = compute.unique(cells)
+    if not len(values):
+        raise ValueError(f"the target {shown(name)} of {table.name} is empty in every row.")
+    if len(values) == 1 and not one_value:
+        raise ValueError(
+            f"the target {shown(name)} of {table.name} has one value only, "
+            f"{shown(str(values[0]))}: choose a column that varies."
+        )
     numbers = as_numbers(cells)
     if task != "classification" and numbers is not None and not np.isfinite(numbers).all():
         raise ValueError(f"the target {shown(name)} holds infinite numbers: empty such cells.")
     if task == "auto":
-        task = _inferred(cells, numbers, name)
+        task = _inferred(cells, len(values), numbers, name)
     if task == "regression" and numbers is None:
-        raise ValueError(_not_numbers_message(cells, name) + ", which regression needs.")
-    y = labels_of(cells) if task == "classification" else np.asarray(numbers)
-    return Target(name, task, y, known, (*_left_out(known, name), _task_note(task, name, y)))
+        raise ValueError(f"{_not_numbers(cells, name)[1]}, which regression needs.")
+    y = _labels(cells) if task == "classification" else np.asarray(numbers)
+    return Target(name, task, y, known, tuple(_notes(name, task, y, known)))
 
 
-def _known(column: pa.ChunkedArray) -> NDArray[np.bool_]:
-    gaps = compute.is_null(column, nan_is_null=True)
-    if types.is_string(column.type):
-        empty = compute.is_in(compute.utf8_trim_whitespace(column), pa.array(GAPS))
-        gaps = compute.or_(gaps, empty)
-    return ~np.asarray(gaps.to_numpy(), dtype=bool)
-
-
-def _check_values(cells: pa.ChunkedArray, name: str, where: str, one_value: bool) -> None:
-    values = compute.unique(cells)
-    if not len(values):
-        raise ValueError(f"the target {shown(name)} of {where} is empty in every row.")
-    if len(values) == 1 and not one_value:
-        raise ValueError(
-            f"the target {shown(name)} of {where} has one value only, {shown(str(values[0]))}: "
-            "choose a column that varies."
-        )
-
-
-def _inferred(cells: pa.ChunkedArray, numbers: NDArray[np.float64] | None, name: str) -> str:
-    n_values = len(compute.unique(cells))
+def _inferred(
+    cells: pa.ChunkedArray, n_values: int, numbers: NDArray[np.float64] | None, name: str
+) -> str:
     if numbers is not None:
         whole = bool((numbers == np.floor(numbers)).all())
         repeats = n_values <= max(2, len(numbers) // 2)
-        return (
-            "classification"
-            if whole and n_values <= MAX_INTEGER_CLASSES and repeats
-            else "regression"
-        )
-    few_mistakes = len(_not_numbers(cells)) <= (1.0 - MOSTLY_NUMBERS) * len(cells)
-    if few_mistakes and n_values > MAX_INTEGER_CLASSES:
+        classes = whole and n_values <= MAX_INTEGER_CLASSES and repeats
+        return "classification" if classes else "regression"
+    n_others, message = _not_numbers(cells, name)
+    if n_others <= (1.0 - MOSTLY_NUMBERS) * len(cells) and n_values > MAX_INTEGER_CLASSES:
         raise ValueError(
-            f"{_not_numbers_message(cells, name)}: empty those cells to leave their rows out, or "
-            "give --task classification."
+            f"{message}: empty those cells to leave their rows out, or give --task classification."
         )
     if len(cells) > MIN_ROWS_FOR_DISTINCT_TEXT and n_values > DISTINCT_SHARE * len(cells):
         raise ValueError(
@@ -140,21 +96,20 @@ def _inferred(cells: pa.ChunkedArray, numbers: NDArray[np.float64] | None, name:
     return "classification"
 
 
-def _not_numbers(cells: pa.ChunkedArray) -> list[str]:
-    """Return the text cells that do not look like numbers; all of them if every cell does."""
+def _not_numbers(cells: pa.ChunkedArray, name: str) -> tuple[int, str]:
+    """Return the number of text cells that do not look like numbers, and a message on them.
+
+    If every cell looks like a number, all cells are counted.
+    """
     texts = cells.to_pylist()
-    return [text for text in texts if not NUMBER.fullmatch(text.strip())] or texts
-
-
-def _not_numbers_message(cells: pa.ChunkedArray, name: str) -> str:
-    others = _not_numbers(cells)
-    return (
+    others = [text for text in texts if not NUMBER.fullmatch(text.strip())] or texts
+    return len(others), (
         f"{len(others)} of {len(cells)} cells of the target {shown(name)} are not numbers, such as "
         f"{shown(others[0])}"
     )
 
 
-def labels_of(cells: pa.ChunkedArray) -> NDArray[Any]:
+def _labels(cells: pa.ChunkedArray) -> NDArray[Any]:
     """Return classes as integers if all cells are written as integers, else as text."""
     if types.is_float64(cells.type):
         numbers = np.asarray(cells.to_numpy(), dtype=np.float64)
@@ -168,17 +123,14 @@ def labels_of(cells: pa.ChunkedArray) -> NDArray[Any]:
     return numbers if (numbers.astype(str) == text).all() else text
 
 
-def _left_out(known: NDArray[np.bool_], name: str) -> tuple[str, ...]:
-    n = int(np.count_nonzero(~known))
-    if not n:
-        return ()
-    have = "has" if n == 1 else "have"
-    return (f"{n} of {len(known)} rows {have} no {shown(name)}: left out.",)
-
-
-def _task_note(task: str, name: str, y: NDArray[Any]) -> str:
+def _notes(name: str, task: str, y: NDArray[Any], known: NDArray[np.bool_]) -> Iterator[str]:
+    n_gaps = int(np.count_nonzero(~known))
+    if n_gaps:
+        have = "has" if n_gaps == 1 else "have"
+        yield f"{n_gaps} of {len(known)} rows {have} no {shown(name)}: left out."
     if task == "regression":
-        return f"Regression: {shown(name)} is a number, from {y.min():.6g} to {y.max():.6g}."
-    classes = np.unique(y).astype(str)
-    first = ", ".join(classes[:5]) + (", ..." if len(classes) > 5 else "")
-    return f"Classification: {shown(name)} has {len(classes)} classes ({first})."
+        yield f"Regression: {shown(name)} is a number, from {y.min():.6g} to {y.max():.6g}."
+    else:
+        classes = np.unique(y).astype(str)
+        first = ", ".join(classes[:5]) + (", ..." if len(classes) > 5 else "")
+        yield f"Classification: {shown(name)} has {len(classes)} classes ({first})."

@@ -42,28 +42,15 @@ LARGEST_PARSED = 2**31 - 2
 
 
 def read_text(data: bytes, name: str, usual: str) -> tuple[pa.Table, list[str]]:
-    """Return the cells of a table as text, and the assumptions made in reading them.
+    """Return the cells of a table as text, and a sentence for each assumption made in reading them.
 
-    Parameters
-    ----------
-    data : bytes
-        The content of the file.
-    name : str
-        The name of the file in sentences.
-    usual : str
-        The delimiter that the suffix of the file suggests.
-
-    Returns
-    -------
-    columns : pyarrow.Table
-        All columns are strings.
-    notes : list of str
-        One sentence for each assumption.
+    The delimiter `usual` is the one that the suffix of the file suggests.
     """
     text, notes = _decoded(data, name)
     if not text.strip():
         raise ValueError(f"{name} is empty: a table has a line of column names, and rows below.")
-    lines = _first_lines(text)
+    nonblank = (match[0] for match in re.finditer(r"[^\r\n]+", text) if match[0].strip())
+    lines = list(islice(nonblank, FIRST_LINES))
     delimiter = _delimiter(lines, usual, name)
     if delimiter != usual:
         notes.append(
@@ -82,15 +69,13 @@ def read_text(data: bytes, name: str, usual: str) -> tuple[pa.Table, list[str]]:
 def _decoded(data: bytes, name: str) -> tuple[str, list[str]]:
     """Return the text of a file, and a note on its encoding unless it is UTF-8."""
     encoding = next((code for mark, code in MARKS.items() if data.startswith(mark)), "utf-8")
-    if encoding not in WIDE_ENCODINGS:
+    wide = encoding in WIDE_ENCODINGS
+    if not wide:
         _refuse_binary(data[:FIRST_BYTES], name)
     try:
-        text = data.decode(encoding)
-        return text, [
-            f"{name} is read as {encoding.upper()}."
-        ] if encoding in WIDE_ENCODINGS else []
+        return data.decode(encoding), [f"{name} is read as {encoding.upper()}."] if wide else []
     except UnicodeDecodeError as error:
-        if encoding in WIDE_ENCODINGS:
+        if wide:
             raise ValueError(
                 f"{name} begins as {encoding.upper()} but is not: save it as UTF-8."
             ) from error
@@ -110,12 +95,6 @@ def _refuse_binary(sample: bytes, name: str) -> None:
         )
 
 
-def _first_lines(text: str) -> list[str]:
-    """Return the first lines that are not blank."""
-    lines = (match[0] for match in re.finditer(r"[^\r\n]+", text))
-    return list(islice((line for line in lines if line.strip()), FIRST_LINES))
-
-
 def _parsed(lines: Sequence[str], delimiter: str) -> list[list[str]]:
     try:
         return [row for row in csv.reader(lines, delimiter=delimiter) if row]
@@ -126,30 +105,22 @@ def _parsed(lines: Sequence[str], delimiter: str) -> list[list[str]]:
 def _delimiter(lines: Sequence[str], usual: str, name: str) -> str:
     """Return the delimiter that gives most of the first rows the number of cells of the header."""
 
-    def fit(delimiter: str) -> tuple[float, int]:
+    def fit(delimiter: str) -> tuple[float, bool, int]:
         header, *others = _parsed(lines, delimiter) or [[]]
-        if len(header) < 2:
-            return 0.0, 0
         same = sum(len(row) == len(header) for row in others)
-        return (same / len(others) if others else 1.0), len(header)
+        share = same / len(others) if others else 1.0
+        return (share if len(header) > 1 else 0.0), delimiter == usual, len(header)
 
-    fits = {delimiter: fit(delimiter) for delimiter in DELIMITERS}
-    by_share = {each: (share, each == usual, n) for each, (share, n) in fits.items()}
-    best = max(by_share, key=lambda each: by_share[each])
-    if fits[best][0] == 0.0:
-        _refuse_blanks(lines, name)
-        return usual
-    return best
-
-
-def _refuse_blanks(lines: Sequence[str], name: str) -> None:
-    """Raise an error if blanks would cut all lines into the same number of cells."""
+    best = max(DELIMITERS, key=fit)
+    if fit(best)[0] > 0.0:
+        return best
     counts = {len(line.split()) for line in lines}
     if len(counts) == 1 and counts != {1}:
         raise ValueError(
             f"{name} separates columns by blanks, {lines[0].strip()[:40]!r}: use commas, tabs, "
             "semicolons or vertical bars."
         )
+    return usual
 
 
 def _cells(text: str, delimiter: str, names: Sequence[str], name: str) -> pa.Table:
@@ -160,17 +131,14 @@ def _cells(text: str, delimiter: str, names: Sequence[str], name: str) -> pa.Tab
         wrong.append(row)
         return "error"
 
-    header = sum(len(each) + 4 for each in names)
-    most = min(max(PARSED_BYTES, PARSED_HEADERS * header), LARGEST_PARSED)
-    size = min(len(data) + 1, most)
+    headers = PARSED_HEADERS * sum(len(each) + 4 for each in names)
+    size = min(len(data) + 1, max(PARSED_BYTES, headers), LARGEST_PARSED)
     keys = [f"f{k}" for k in range(len(names))]
     try:
         read = arrow_csv.read_csv(
             pa.BufferReader(data),
             arrow_csv.ReadOptions(
-                use_threads=False,
-                block_size=size,
-                autogenerate_column_names=True,
+                use_threads=False, block_size=size, autogenerate_column_names=True
             ),
             arrow_csv.ParseOptions(
                 delimiter=delimiter, newlines_in_values=True, invalid_row_handler=remember

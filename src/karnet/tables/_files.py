@@ -1,18 +1,22 @@
-"""Files of tables: their kind, recognised by their content, and their rows."""
+"""Files of tables: reading, their kind recognised by the content, and writing."""
 
 from __future__ import annotations
 
 import gzip
 import os
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import BinaryIO, TypeVar
+from typing import Any
 
+import pandas as pd
 import pyarrow as pa
+from numpy.typing import NDArray
+from pyarrow import feather, parquet
 
 from .._rows.arrow_files import Arrow, Parquet, read_batches, reading
+from .._util.atomic_file import whole_file
 from ._names import check_names
 from ._sizes import SIZES
 from ._table import Table
@@ -28,9 +32,10 @@ BEGINNINGS = {
     b"\xff\xff\xff\xff": "arrow",
     b"\x1f\x8b": "gzip",
 }
+# The endings of the files that can be written.
+SUFFIXES = (".csv", ".tsv", ".parquet", ".arrow", ".feather", ".csv.gz", ".tsv.gz")
 # Bytes of text that are read at a time.
 TEXT_PART = 2**24
-T = TypeVar("T")
 
 
 def kind_of(path: Path) -> str:
@@ -75,7 +80,7 @@ def read_table(path: str | os.PathLike[str]) -> Table:
     path = Path(path)
     kind = kind_of(path)
     if kind in ("text", "gzip"):
-        usual = "\t" if _suffix(path) in TABS else ","
+        usual = "\t" if path.name.lower().removesuffix(".gz").endswith(TABS) else ","
         columns, notes = read_text(_bytes(path, kind == "gzip"), path.name, usual)
     else:
         columns, notes = _columnar(path, kind), []
@@ -83,58 +88,38 @@ def read_table(path: str | os.PathLike[str]) -> Table:
 
 
 def table_blocks(path: str | os.PathLike[str], n_rows: int = 2**16) -> Iterator[Table]:
-    """Yield a table in blocks of rows; memory holds one block of a Parquet file of any size.
-
-    Parameters
-    ----------
-    path : path
-        The file.
-    n_rows : int
-        The largest number of rows in a block.
-
-    Yields
-    ------
-    Table
-    """
+    """Yield a table in blocks of rows; memory holds one block of a Parquet file of any size."""
     path = Path(path)
     if kind_of(path) != "parquet":
         table = read_table(path)
         for start in range(0, len(table), n_rows):
             yield replace(table, columns=table.columns.slice(start, n_rows))
         return
-    check_names(unbroken(path, lambda: Parquet().schema(path).names), path.name)
+    with reading(path.name, Parquet.name):
+        names = Parquet().schema(path).names
+    check_names(names, path.name)
     for batch in read_batches(Parquet(), path, n_rows):
         yield Table(path.name, pa.Table.from_batches([batch]))
 
 
-def _suffix(path: Path) -> str:
-    suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() != ".gz"]
-    return suffixes[-1] if suffixes else ""
-
-
 def _bytes(path: Path, compressed: bool) -> bytes:
     most = int(SIZES.text_share * memory())
+    parts, n_left = [], most + 1
     try:
         with gzip.open(path) if compressed else path.open("rb") as file:
-            data = _up_to(file, most + 1)
+            # In parts, so that no memory is reserved for more bytes than the file has.
+            while n_left and (part := file.read(min(n_left, TEXT_PART))):
+                parts.append(part)
+                n_left -= len(part)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise ValueError(f"{path.name} is damaged: its compressed data break off.") from error
     except OSError as error:
         raise ValueError(f"{path} cannot be read: {error.strerror or error}.") from error
-    if len(data) > most:
+    if not n_left:
         raise ValueError(
             f"{path.name} is too large to be read as text, which fits in memory up to "
             f"{most / 2**30:.1f} GiB: save it as Parquet, which is read in parts."
         )
-    return data
-
-
-def _up_to(file: BinaryIO | gzip.GzipFile, most: int) -> bytes:
-    """Return at most `most` bytes of a file; no memory is reserved for more than there are."""
-    parts = []
-    while most > 0 and (part := file.read(min(most, TEXT_PART))):
-        parts.append(part)
-        most -= len(part)
     return b"".join(parts)
 
 
@@ -142,15 +127,46 @@ def _columnar(path: Path, kind: str) -> pa.Table:
     if kind == "feather":
         raise ValueError(f"{path.name} is Feather of version 1: save it as Feather 2 or Parquet.")
     reader = Parquet() if kind == "parquet" else Arrow()
-    columns = unbroken(path, lambda: reader.table(path), reader.name)
-    # Names that are not UTF-8 are an error too.
-    check_names(unbroken(path, lambda: columns.column_names, reader.name), path.name)
+    with reading(path.name, reader.name):
+        columns = reader.table(path)
+        names = columns.column_names  # an error if these are not UTF-8
+    check_names(names, path.name)
     if columns.num_rows == 0:
         raise ValueError(f"{path.name} has columns, but no rows.")
     return columns
 
 
-def unbroken(path: Path, read: Callable[[], T], kind: str = Parquet.name) -> T:
-    """Return the result of `read`, or raise an error of one sentence if the file is damaged."""
-    with reading(path.name, kind):
-        return read()
+def check_format(path: Path) -> str:
+    """Return the suffix of a file to be written; refuse unknown ones."""
+    suffix = next((each for each in SUFFIXES if path.name.lower().endswith(each)), None)
+    if suffix is None:
+        raise ValueError(f"{path.name} must end in one of {', '.join(SUFFIXES)}.")
+    return suffix
+
+
+def write_table(columns: Mapping[str, NDArray[Any]], path: Path) -> None:
+    """Write columns to a file, completely or not at all.
+
+    Parameters
+    ----------
+    columns : mapping of str to ndarray
+        The columns, of equal length.
+    path : Path
+        The file. Its suffix selects the format: CSV, TSV (both optionally with .gz), Parquet,
+        Arrow or Feather.
+    """
+    suffix = check_format(path)
+    with whole_file(path) as unfinished:
+        if suffix == ".parquet":
+            parquet.write_table(pa.table(dict(columns)), unfinished)
+        elif suffix in (".arrow", ".feather"):
+            feather.write_feather(pa.table(dict(columns)), unfinished)
+        else:
+            data = as_text(columns, "\t" if suffix.startswith(".tsv") else ",").encode()
+            unfinished.write_bytes(gzip.compress(data, mtime=0) if suffix.endswith(".gz") else data)
+
+
+def as_text(columns: Mapping[str, NDArray[Any]], delimiter: str = ",") -> str:
+    """Return columns as the text of a CSV file, or with another delimiter."""
+    frame = pd.DataFrame(dict(columns))
+    return str(frame.to_csv(index=False, sep=delimiter, lineterminator="\n", na_rep="nan"))
