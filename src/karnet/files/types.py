@@ -1,8 +1,7 @@
 """The types and functions that a model file may hold: all others are refused.
 
-A class of karnet is named by this module and its own name in a file, as in
-``karnet.files.types.Triangle``, wherever the class is defined. All other types and functions are
-named by their own module.
+A class of karnet is named by this module and a tag in a file, as in ``karnet.files.types.Triangle``,
+wherever the class is defined. All other types and functions are named by their own module.
 """
 
 from __future__ import annotations
@@ -14,22 +13,38 @@ from typing import Any
 # The minor version of skrub whose types are listed here; the extra `table` pins it.
 SKRUB = "0.11"
 
-# The classes of karnet in a file, by the modules that define them. Their names never change, but
-# those of format 1 whose fields have changed since end in 1 here.
-CLASSES = {
-    "_ensemble.member": "Member Shape",
-    "_ensemble.views": "Indicators Ranks Standard Stretched",
-    "_lstsq.statistics": "Centre Gram Moments Stack Triangle",
-    "_network.infinite_width": "KernelMap",
-    "_network.layers": "Layer Network",
-    "accumulate": "Accumulator",
-    "activations": "Activation ExpOf",
-    "estimators": "KARClassifier KARRegressor",
-    "files._format_1": "InfiniteLayers1 Member1 ProductsWith1",
-    "learner": "Plan Report",
-    "loo": "RidgePath",
-    "selection": "KARClassifierCV KARRegressorCV",
+# The classes of karnet in a file. A tag never changes; the path is where the class is now. Tags that
+# end in 1 are those of format 1 whose fields have changed since.
+TAGS = {
+    "Accumulator": "karnet.accumulate.Accumulator",
+    "Activation": "karnet.activations.Activation",
+    "Centre": "karnet._lstsq.statistics.Centre",
+    "ExpOf": "karnet.activations.ExpOf",
+    "Gram": "karnet._lstsq.statistics.Gram",
+    "Indicators": "karnet._ensemble.views.Indicators",
+    "InfiniteLayers1": "karnet.files._format_1.InfiniteLayers1",
+    "KARClassifier": "karnet.estimators.KARClassifier",
+    "KARClassifierCV": "karnet.selection.KARClassifierCV",
+    "KARRegressor": "karnet.estimators.KARRegressor",
+    "KARRegressorCV": "karnet.selection.KARRegressorCV",
+    "KernelMap": "karnet._network.infinite_width.KernelMap",
+    "Layer": "karnet._network.layers.Layer",
+    "Member": "karnet._ensemble.member.Member",
+    "Member1": "karnet.files._format_1.Member1",
+    "Moments": "karnet._lstsq.statistics.Moments",
+    "Network": "karnet._network.layers.Network",
+    "Plan": "karnet.learner.Plan",
+    "ProductsWith1": "karnet.files._format_1.ProductsWith1",
+    "Ranks": "karnet._ensemble.views.Ranks",
+    "Report": "karnet.learner.Report",
+    "RidgePath": "karnet.loo.RidgePath",
+    "Shape": "karnet._ensemble.member.Shape",
+    "Stack": "karnet._lstsq.statistics.Stack",
+    "Standard": "karnet._ensemble.views.Standard",
+    "Stretched": "karnet._ensemble.views.Stretched",
+    "Triangle": "karnet._lstsq.statistics.Triangle",
 }
+_TAG_OF = {path: tag for tag, path in TAGS.items()}
 # Classes of scikit-learn, by module.
 SKLEARN = {
     "compose._column_transformer": "ColumnTransformer _RemainderColsList make_column_selector",
@@ -86,8 +101,6 @@ def _listed(by_module: dict[str, str], library: str = "") -> frozenset[str]:
     )
 
 
-# The path of each class of karnet, by its name.
-TAGS = {path.rpartition(".")[2]: path for path in sorted(_listed(CLASSES, "karnet."))}
 ACTIVATION = f"{__name__}.Activation"
 ESTIMATORS = frozenset(f"{__name__}.{tag}" for tag in TAGS if tag.startswith("KAR"))
 # A file holds exactly the fields of a dataclass. A field that is added later needs a default, which
@@ -119,7 +132,7 @@ TRUSTED = sorted(frozenset().union(*ALLOWED.values()))
 
 
 def __getattr__(tag: str) -> Any:
-    """Return the class of karnet of this name, so that skops finds it here."""
+    """Return the class of karnet with this tag, so that skops finds it here."""
     if tag in TAGS:
         return resolved(TAGS[tag])
     raise AttributeError(f"module {__name__!r} has no attribute {tag!r}")
@@ -134,7 +147,7 @@ def resolved(name: str) -> Any:
 def name_of(thing: Any) -> str:
     """Return the name of a type or function in a file."""
     path = f"{getattr(thing, '__module__', None)}.{thing.__name__}"
-    return f"{__name__}.{thing.__name__}" if TAGS.get(thing.__name__) == path else path
+    return f"{__name__}.{_TAG_OF[path]}" if path in _TAG_OF else path
 
 
 def by_tag(schema: str) -> str:
