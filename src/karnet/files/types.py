@@ -1,6 +1,6 @@
 """The types and functions that a model file may hold: all others are refused.
 
-A class of karnet is named by this module and a tag in a file, as in ``karnet.files.types.Triangle``,
+A file names a class of karnet by this module and a tag, as in ``karnet.files.types.Triangle``,
 wherever the class is defined. All other types and functions are named by their own module.
 """
 
@@ -13,8 +13,8 @@ from typing import Any
 # The minor version of skrub whose types are listed here; the extra `table` pins it.
 SKRUB = "0.11"
 
-# The classes of karnet in a file. A tag never changes; the path is where the class is now. Tags that
-# end in 1 are those of format 1 whose fields have changed since.
+# The classes of karnet in a file. A tag never changes; the path is where the class is now. Tags
+# that end in 1 are of a class of format 1 whose fields have changed since.
 TAGS = {
     "Accumulator": "karnet.accumulate.Accumulator",
     "Activation": "karnet.activations.Activation",
