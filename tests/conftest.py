@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 
+# scikit-learn computes with arrays of other libraries only if this was set before SciPy's import.
+os.environ.setdefault("SCIPY_ARRAY_API", "1")
+
 import pytest
 
 from karnet._arrays.devices import SETTINGS
@@ -12,8 +15,6 @@ from karnet._lstsq.lapack import LIMITS
 from karnet._rows.memory import SIZES
 from tests.offline import ASKED, forbid_network
 
-# scikit-learn computes with arrays of other libraries only if this was set before SciPy's import.
-os.environ.setdefault("SCIPY_ARRAY_API", "1")
 forbid_network()
 
 

@@ -288,7 +288,7 @@ def _is_output(plan: Plan, below: Sequence[Layer]) -> bool:
 
 def n_inputs(rows: Table, plan: Plan, below: Sequence[Layer]) -> int:
     """Return the number of inputs of the layer after the layers below."""
-    n = len(below[-1].w) if below else 0
+    n = int(below[-1].w.shape[0]) if below else 0
     linked = not below or (plan.direct_links and _is_output(plan, below))
     return n + rows.n_features if linked else n
 

@@ -234,7 +234,7 @@ def test_what_can_be_made_sense_of_is_said_in_one_line(content, note, here, caps
     ("arguments", "message"),
     [
         (["predict", "none.karnet", "t.csv"], "there is no file none.karnet"),
-        (["predict", "t.csv", "t.csv"], "it is not a model file of karnet"),
+        (["predict", "t.csv", "t.csv"], "it is not a whole model file of karnet"),
         (["predict", "MODEL", "none.csv"], "there is no file none.csv"),
         (["predict", "MODEL", "t.csv"], "t.csv lacks the columns 'size', 'kind', 'day'"),
         (["predict", "MODEL", "t.csv", "-o", "no/p.csv"], "the folder no of p.csv does not exist"),
