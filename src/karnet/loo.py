@@ -220,9 +220,10 @@ class RidgePath:
         ridge_factor.check_left_out(self.weight)
         shares = self._shares(alphas)
         remaining = self._complement[0] + shares @ (self.U**2).T
+        divisors = ridge_factor.left_out_divisor(remaining, self.weight)[:, :, None]
         return (
-            self.B - ridge_factor.left_out_errors(self._residual(share), diagonal, self.weight)
-            for share, diagonal in zip(shares, remaining, strict=True)
+            self.B - self._residual(share) / divisor
+            for share, divisor in zip(shares, divisors, strict=True)
         )
 
     def kfold(self, alpha: float, splits: Iterable[ArrayLike]) -> list[Array]:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from karnet._lstsq.lapack import Cholesky, default_rcond, significant
-from karnet._lstsq.ridge_factor import left_out_errors
+from karnet._lstsq.ridge_factor import left_out_divisor
 from karnet.loo import RidgePath
 
 
@@ -50,7 +50,7 @@ def test_left_out_errors_are_those_of_a_refit_and_bounded_by_the_floor():
     A, B, weight = rng.standard_normal((9, 3)), rng.standard_normal((9, 2)), np.arange(1.0, 10.0)
     path = RidgePath.of(A, B, weight)
     residual = np.sqrt(weight)[:, None] * (B - path.fitted(0.1))
-    errors = left_out_errors(residual, 1.0 - path.leverage(0.1), weight)
+    errors = residual / left_out_divisor(1.0 - path.leverage(0.1), weight)[:, None]
     np.testing.assert_allclose(errors, B - path.loo(0.1))
-    nothing = left_out_errors(np.ones((1, 1)), np.zeros(1), floor=1e-3)
+    nothing = 1.0 / left_out_divisor(np.zeros(1), floor=1e-3)[:, None]
     np.testing.assert_allclose(nothing, [[1e3]])

@@ -59,15 +59,13 @@ def factorised(A: Array) -> tuple[Array, Array, Array, str]:
     return U[:, kept], s[kept] ** 2, Vt[kept].T, "svd"
 
 
-def left_out_errors(
-    residual: Array, remaining: Array, weight: Array | None = None, floor: float = 0.0
-) -> Array:
-    """Return the errors of exact leave-one-out predictions from the residuals of one fit.
+def left_out_divisor(remaining: Array, weight: Array | None = None, floor: float = 0.0) -> Array:
+    """Return the divisor that turns the residuals of a fit into exact leave-one-out errors.
 
-    Residuals are times the roots of the weights, and `remaining` is one minus the leverage of each
-    row, all copies together. Integer weights are repeats, and one copy is left out: a weight above
-    1 is reduced by 1, and a row of weight 1 or less is left out as a whole. A share of a row below
-    `floor` is rounding, and is raised to it.
+    Residuals are times the roots of the weights. The last axis of `remaining` holds one minus the
+    leverage of each row, all copies together. Integer weights are repeats, and one copy is left
+    out: a weight above 1 is reduced by 1, and a row of weight 1 or less is left out as a whole. A
+    share of a row below `floor` is rounding, and is raised to it.
     """
     xp = arrays.namespace(remaining)
     if weight is not None:
@@ -75,7 +73,7 @@ def left_out_errors(
         remaining = (1.0 - copy) + copy * remaining
     if floor:
         remaining = xp.clip(remaining, floor, None)
-    return residual / (remaining if weight is None else xp.sqrt(weight) * remaining)[:, None]
+    return remaining if weight is None else xp.sqrt(weight) * remaining
 
 
 def solve_identity_minus(R: Array, M: Array) -> Array | None:

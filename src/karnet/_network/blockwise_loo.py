@@ -14,7 +14,7 @@ import numpy as np
 
 from .._arrays import namespace as arrays
 from .._lstsq.lapack import LIMITS, default_rcond, largest, significant
-from .._lstsq.ridge_factor import LARGEST_VALUE, WEIGHT_RATIO, left_out_errors
+from .._lstsq.ridge_factor import LARGEST_VALUE, WEIGHT_RATIO, left_out_divisor
 from .._lstsq.statistics import SHORT_SUM, Stack, Sum, Triangle
 from .._rows.memory import Table
 from .._util.types import AnyArray, Array
@@ -47,7 +47,7 @@ def _errors_by_block(triangle: Triangle, alpha: float) -> Callable[..., Array]:
         rounding = complement <= ROUNDING_SHARE
         complement[rounding], residual[rounding] = 0.0, 0.0
         residual += U @ (share[:, None] * Z)
-        return left_out_errors(residual, complement + U**2 @ share, weights)
+        return residual / left_out_divisor(complement + U**2 @ share, weights)[:, None]
 
     return errors
 

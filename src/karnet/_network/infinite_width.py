@@ -105,6 +105,8 @@ class RidgeTargets:
     def error(self, left_out: Array) -> float:
         """Return the squared error over all rows with a left-out prediction."""
         judged = ~np.isnan(left_out[:, 0])
+        if judged.all():
+            return squared_error(self.Y, left_out, self.weight)
         if not judged.any():
             return np.inf
         return squared_error(self.Y[judged], left_out[judged], self.weight[judged])

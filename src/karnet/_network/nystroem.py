@@ -16,7 +16,7 @@ from scipy.linalg import blas, lapack
 from .._arrays import linalg as algebra
 from .._arrays import namespace as arrays
 from .._lstsq.lapack import Cholesky
-from .._lstsq.ridge_factor import left_out_errors
+from .._lstsq.ridge_factor import left_out_divisor
 from .._lstsq.statistics import Gram
 from .._rows.device import on_device
 from .._rows.memory import Rows, Table, power_of_2
@@ -100,7 +100,8 @@ class Landmarks:
         squares = arrays.row_squares(algebra.over_triangle(A, R))
         remaining = 1.0 - weight * (1.0 / self.gram.centre.weight + squares)
         root, residual = arrays.namespace(weight).sqrt(weight)[:, None], y - b - K @ D
-        left_out = y - left_out_errors(residual * root, remaining, weight, LEAST_LEFT)
+        divisor = left_out_divisor(remaining, weight, LEAST_LEFT)
+        left_out = y - residual * root / divisor[:, None]
         return residual * weight[:, None], left_out
 
     def best_ridge(self, ridges: Array) -> float:
