@@ -69,14 +69,15 @@ class Activation:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str):
             raise ValueError(f"the name of an activation must be text, but is {shown(self.name)}.")
-        finite = _is_number(self.margin) and isfinite(self.margin)
+        # Compared, not converted: an integer may be too large for a float.
+        in_range = _is_number(self.margin) and 0.0 <= self.margin < np.inf
         for part, valid, requirement in (
             ("forward", callable(self.forward), "a function"),
             ("inverse", self.inverse is None or callable(self.inverse), "a function"),
             ("derivative", self.derivative is None or callable(self.derivative), "a function"),
             ("domain", _is_interval(self.domain), "two numbers, the lower one first"),
             ("codomain", _is_interval(self.codomain), "two numbers, the lower one first"),
-            ("margin", finite and self.margin >= 0.0, "a number that is not negative"),
+            ("margin", in_range, "a number that is not negative"),
         ):
             if not valid:
                 raise ValueError(

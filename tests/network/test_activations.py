@@ -158,6 +158,7 @@ def test_theorem_1_takes_a_function_without_inverse_through_exp():
         ({"codomain": 3}, "codomain=3 .* must be two numbers"),
         ({"margin": None}, "margin=None .* must be a number"),
         ({"margin": -1.0}, "margin=-1.0 .* not negative"),
+        ({"margin": -(10**400)}, "margin=-1000.* not negative"),
     ],
     ids=str,
 )
