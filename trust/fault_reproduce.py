@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from karnet.paper.store import Store
-from trust.fault_commands import READERS, command, strays
+from trust.fault_commands import DRAFT, READERS, command, strays
 from trust.fault_kills import EVERY, KILLS, Counts, fault_of, folder, plans
 from trust.fault_process import Run, run_all
 
@@ -43,7 +43,7 @@ def faulty(out: Path) -> list[str]:
     """Return the incomplete files of a folder."""
     wrong = []
     for path in out.rglob("*"):
-        if path.is_dir() or path.name in (JOURNAL, *strays(out)):
+        if path.is_dir() or path.name == JOURNAL or path.match(DRAFT):
             continue
         try:
             READERS[path.suffix](path)
@@ -59,7 +59,7 @@ def finishing(log: Path, fault: Callable[[], None] | None) -> None:
     def noted(store: Store, fits: list[Any]) -> None:
         add(store, fits)
         with log.open("a") as file:
-            file.writelines(f"{fit.key!r}\n" for fit in fits)
+            file.writelines(f"{tuple(fit.key)!r}\n" for fit in fits)
 
     Store.add = noted
     if fault is not None:
