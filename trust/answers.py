@@ -74,8 +74,8 @@ def case(net, data) -> Callable[[], Array]:
 RANDOM = {"hidden": "random", "alpha": 1e-3}
 # Random layers or a ridge: predictions agree to `STEADY_TO` on every machine.
 STEADY: dict[str, Callable[[], Array]] = {
-    "random, classes": case(KARClassifier((100,), **RANDOM), classes),
-    "random, numbers": case(KARRegressor((100,), **RANDOM), numbers),
+    "random, classification": case(KARClassifier((100,), **RANDOM), classes),
+    "random, regression": case(KARRegressor((100,), **RANDOM), numbers),
     "random, two layers, tanh": case(KARClassifier((60, 30), activation="tanh", **RANDOM), classes),
     "random, no ridge": case(KARRegressor((30,), hidden="random"), numbers),
     "random, 45520 rows": case(KARClassifier((200,), **RANDOM), many_rows),
@@ -83,17 +83,21 @@ STEADY: dict[str, Callable[[], Array]] = {
     "random, Cauchy": case(KARClassifier((100,), init="cauchy", **RANDOM), classes),
     "infinitely wide": case(KARClassifier((np.inf,), activation="relu", **RANDOM), classes),
     "input metric": case(KARRegressor((60,), hidden="metric", alpha=1e-3), numbers),
-    "pulled back, ridge, classes": case(KARClassifier((20,), alpha=1e-2), classes),
-    "pulled back, ridge, numbers": case(KARRegressor((20,), alpha=1e-2), numbers),
+    "pulled back, ridge, classification": case(KARClassifier((20,), alpha=1e-2), classes),
+    "pulled back, ridge, regression": case(KARRegressor((20,), alpha=1e-2), numbers),
     "pulled back, ridge, 45520 rows": case(KARClassifier((20,), alpha=1e-2), many_rows),
-    "rows added, merged, taken out": fitted_in_parts,
-    "settles everything, classes": case(KARClassifierCV(n_estimators=2, width=300), classes),
-    "settles everything, numbers": case(KARRegressorCV(n_estimators=2, width=300), numbers),
+    "rows added, merged, removed": fitted_in_parts,
+    "all hyper-parameters selected, classification": case(
+        KARClassifierCV(n_estimators=2, width=300), classes
+    ),
+    "all hyper-parameters selected, regression": case(
+        KARRegressorCV(n_estimators=2, width=300), numbers
+    ),
 }
 # Pulled-back layers without a ridge: they are numerically singular and amplify rounding.
 PLAIN: dict[str, Callable[[], Array]] = {
-    "pulled back, classes": case(KARClassifier((20,)), classes),
-    "pulled back, numbers": case(KARRegressor((20,)), numbers),
+    "pulled back, classification": case(KARClassifier((20,)), classes),
+    "pulled back, regression": case(KARRegressor((20,)), numbers),
     "pulled back, two layers": case(KARClassifier((20, 10)), classes),
     "pulled back, 45520 rows": case(KARClassifier((20,)), many_rows),
 }

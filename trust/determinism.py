@@ -61,22 +61,6 @@ def compared(python_oldest: Path) -> dict[str, tuple[dict[str, list], dict[str, 
     return pairs
 
 
-# Words of the page for words in the names of cases, which are keys of the stored predictions.
-PAGE_WORDS = {
-    "settles everything": "all hyper-parameters selected",
-    "taken out": "removed",
-    "classes": "classification",
-    "numbers": "regression",
-}
-
-
-def page_name(name: str) -> str:
-    """Return the name of a case on the page."""
-    for stored, word in PAGE_WORDS.items():
-        name = name.replace(stored, word)
-    return name
-
-
 def formatted(difference: float) -> str:
     return f"{difference:.0e}" if difference else "same"
 
@@ -99,7 +83,7 @@ def main() -> int:
     )
     rows = [
         [
-            f"**{page_name(name)}**" if name in STEADY else page_name(name),
+            f"**{name}**" if name in STEADY else name,
             *(formatted(by_name[name]) for by_name in differences.values()),
         ]
         for name in CASES

@@ -137,23 +137,11 @@ def scores(network: Network, X: Any, device: str | None = None, activated: bool 
 
     With a device, blocks of NumPy inputs are copied there and the scores are copied back.
     """
-    *below, last = network.layers
-    links, input_map, view = network.direct_links, network.input_map, network.view
-    before_last = forward_through(below, links, input_map)
-    width = network.width
-
-    def predict(block: Array) -> Array:
-        with np.errstate(over="ignore", invalid="ignore"):
-            Z = last.linear(before_last(block))
-            if arrays.is_host(Z) and not np.isfinite(Z).all():
-                carefully = forward_through(below, links, input_map, Layer.carefully)
-                Z = last.carefully(carefully(block))
-            return last.f(Z) if activated else Z
-
+    predict, view, width = _predictor(network, activated), network.view, network.width
     if not arrays.is_host(X):
         blocks = block_slices(X.shape[0], width, Rows(X, X).block_size)
         return arrays.joined([predict(dense(arrays.some_rows(X, rows))) for rows in blocks])
-    Z = np.empty((X.shape[0], last.V.shape[1]))
+    Z = np.empty((X.shape[0], network.layers[-1].V.shape[1]))
 
     def inputs(rows: slice) -> Array:
         return dense(X[rows]) if view is None else view(dense(X[rows]))
@@ -183,6 +171,23 @@ def scores(network: Network, X: Any, device: str | None = None, activated: bool 
     with one_thread_if_narrow(len(Z), width) if len(parts) == 1 else nullcontext():
         deque(in_order(write, parts), maxlen=0)
     return Z
+
+
+def _predictor(network: Network, activated: bool) -> Function:
+    """Return the function from a block of viewed inputs to its scores or outputs."""
+    *below, last = network.layers
+    links, input_map = network.direct_links, network.input_map
+    before_last = forward_through(below, links, input_map)
+
+    def predict(block: Array) -> Array:
+        with np.errstate(over="ignore", invalid="ignore"):
+            Z = last.linear(before_last(block))
+            if arrays.is_host(Z) and not np.isfinite(Z).all():
+                carefully = forward_through(below, links, input_map, Layer.carefully)
+                Z = last.carefully(carefully(block))
+            return last.f(Z) if activated else Z
+
+    return predict
 
 
 def forward_through(
