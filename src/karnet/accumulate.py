@@ -201,7 +201,8 @@ class Accumulator:
             return replace(self, alpha=float(alpha)).solve()
         if self.statistic is not None:
             self._refuse_rounding(self.statistic.lengths)
-        return replace(self._solution, coef=self._solution.coef.copy(), observed=None)
+        solution, _ = self._solution
+        return replace(solution, coef=solution.coef.copy())
 
     @np.errstate(all="ignore")
     def take(self, reduce: Reduce, m: int) -> Self:
@@ -266,12 +267,12 @@ class Accumulator:
         return arrays.on_host(p.reduce(partial(of_block, bias=self.bias)))
 
     @cached_property
-    def _solution(self) -> Solution:
-        """The solution, with the errors of the control columns as its observations."""
+    def _solution(self) -> tuple[Solution, Array]:
+        """The solution, and the errors of the control columns."""
         statistic, q, p = self.statistic, self.q, self._problem()
         if statistic is None:
             # Every W fits no rows, and 0 is the shortest.
-            return Solution(np.zeros((self.n + self.bias, q)), 0, "svd", np.zeros((self.n, 0)))
+            return Solution(np.zeros((self.n + self.bias, q)), 0, "svd"), np.zeros((self.n, 0))
         if self.alpha < self.least_alpha:
             raise ValueError(
                 f"the statistics are accurate for a ridge of {self.least_alpha:.3g} or more, not "
@@ -289,12 +290,12 @@ class Accumulator:
                 "triangle."
             )
         refuse_overflow(coef := solution.coef)
-        return Solution(coef[:, :q], solution.rank, solution.solver, coef[int(self.bias) :, q:])
+        found = Solution(coef[:, :q], solution.rank, solution.solver)
+        return found, coef[int(self.bias) :, q:]
 
     def _refuse_rounding(self, scale: Array) -> None:
         """Raise an error if rounding changes the coefficients of columns of these lengths."""
-        errors = self._solution.observed
-        assert errors is not None
+        _, errors = self._solution
         X = updates.control_solutions(self.n)
         size = updates.sizes(scale[:, None] * X).max() or 1.0
         errors = updates.sizes(scale[:, None] * errors) / size

@@ -14,14 +14,15 @@ from typing import Any
 import numpy as np
 
 from ._arrays import namespace as arrays
+from ._lstsq.problem import OverColumns, Reduce, Solution
 from ._lstsq.solve import solve
 from ._network.blockwise_loo import loo_squared_error
 from ._network.infinite_width import KernelMap
 from ._network.input_metric import input_metric, metric_root
 from ._network.layer_problem import LayerProblem, LayerTargets, indicator
-from ._network.layers import Layer, Network, forward_through, pull_back
-from ._rows.memory import Table, dense
-from ._util.types import Array
+from ._network.layers import COUNTED_ROWS, Layer, Network, forward_through, pull_back
+from ._rows.memory import SIZES, Table, dense
+from ._util.types import Array, Indices
 from .activations import Activation, Function
 from .loo import RidgePath
 
@@ -31,6 +32,8 @@ __all__ = ["LayerProblem", "Plan", "Report", "indicator", "learn"]
 # pre-activation has rank q for q classes, and hardly more for q outputs. With a cut-off at machine
 # precision the solution would be rounding noise.
 PULLED_BACK_RCOND = 1e-9
+# Relative error of the weights of a layer up to which normal equations are not refined.
+LAYER_TOLERANCE = 1e-10
 # The relative improvement above which another sweep, or another round, is kept: more than rounding.
 PROGRESS = 1e-9
 
@@ -110,9 +113,10 @@ def learn(rows: Table, plan: Plan, drawn: Sequence[Layer], Y: Array | None = Non
     output layer is returned, with one report per layer.
     """
     if plan.hidden == "random":
-        last, reports = _learn_layer(rows, plan, drawn, (), Y)
-        return Network((*drawn, last), plan.direct_links, plan.input_map), reports
-    best, least, layers = None, np.inf, list[Layer]()
+        last, report, shares = _learn_layer(rows, plan, drawn, (), Y)
+        random = [Report(None, "random", None, share) for share in shares]
+        return Network((*drawn, last), plan.direct_links, plan.input_map), [*random, report]
+    best, least, layers, reports = None, np.inf, list[Layer](), list[Report]()
     for sweep in range(plan.n_sweeps):
         if sweep:  # weights of direct links are not pulled back through: no hidden layer feeds them
             drawn = [
@@ -121,9 +125,10 @@ def learn(rows: Table, plan: Plan, drawn: Sequence[Layer], Y: Array | None = Non
             ]
         layers, reports = [], []
         for k in range(len(plan.activations)):
-            layer, report = _learn_layer(rows, plan, layers, drawn[k:], Y)
+            layer, report, shares = _learn_layer(rows, plan, layers, drawn[k:], Y)
+            below = zip(reports, shares, strict=True)
+            reports = [*(replace(each, outside=share) for each, share in below), report]
             layers.append(layer)
-            reports += report
         residual = reports[-1].residual or 0.0
         if best is None or residual < least - PROGRESS:
             best, least = (layers, reports), residual
@@ -133,14 +138,13 @@ def learn(rows: Table, plan: Plan, drawn: Sequence[Layer], Y: Array | None = Non
 
 def _learn_layer(
     rows: Table, plan: Plan, below: Sequence[Layer], upper: Sequence[Layer], Y: Array | None
-) -> tuple[Layer, list[Report]]:
+) -> tuple[Layer, Report, list[float]]:
     """Solve ``A_k W_k = B_k`` for the layer between the layers below and above.
 
-    The reports include random layers below.
+    Also return, for each layer below, the share of values outside the domain of its activation.
     """
     problem = _hidden_problem(plan, Y, upper) if upper else output_problem(plan, Y)
-    n = n_inputs(rows, plan, below)
-    counters: list[Array] | None = [] if plan.hidden == "random" else None
+    n, counters = n_inputs(rows, plan, below), list[Array]()
     # The same width as in prediction: products round differently with other block lengths.
     width = max(n, rows.n_targets if Y is None else max(Y.shape))
     if upper:
@@ -156,23 +160,34 @@ def _learn_layer(
         solver=plan.solver,
         rcond=cut_off(plan, below),
         sample=lambda step: problem.reduction(seen.every(step)),
-        fast_products=seen.fast_products,
-        observe=None if problem.distinct is None else problem.observe,
+        columns=_over_units(problem, rows, plan, below, width),
+        tolerance=LAYER_TOLERANCE,
     )
     layer = problem.layer(solution.coef)
-    observed = solution.observed
-    if observed is None:
-        observed = arrays.to_numpy(
-            seen.reduce(partial(problem.measure, layer), small_chunks=True).value
-        )
-    report = Report.of(solution.rank, solution.solver, observed)
+    report = Report.of(solution.rank, solution.solver, _tally(problem, seen, n, solution, layer))
     if not upper:
         report = replace(report, statistic=solution.statistic)
-    if counters is None:
-        return layer, [report]
     n_rows, *outside = np.sum([arrays.to_numpy(each) for each in counters], axis=0)
     shares = [float(k / (n_rows * len(each.w))) for k, each in zip(outside, below, strict=True)]
-    return layer, [*(Report(None, "random", None, share) for share in shares), report]
+    return layer, report, shares
+
+
+def _tally(problem: LayerProblem, seen: Table, n: int, solution: Solution, layer: Layer) -> Array:
+    """Return the tally of a solved layer, for many rows without another pass if that is possible.
+
+    Values outside the domain of a hidden layer are counted in the passes of the next layer, and
+    those of an output layer then in a sample of rows.
+    """
+    of_block = partial(problem.measure, layer)
+    products = problem.tally_of_products(solution, seen) if len(seen) * n > SIZES.block else None
+    step = len(seen) // COUNTED_ROWS
+    counted = problem.f.has_edges and not problem.upper
+    if products is None or (counted and step < 2):
+        return arrays.to_numpy(seen.reduce(of_block, small_chunks=True).value)
+    if counted:
+        _, _, outside, _, size = arrays.to_numpy(seen.every(step).reduce(of_block).value)
+        products[2] = products[4] * outside / size
+    return products
 
 
 def learn_in_dual(table: Table, plan: Plan, Y: Array | None = None) -> Learned:
@@ -280,6 +295,24 @@ def output_problem(plan: Plan, Y: Array | None) -> LayerProblem:
 def seen_by_output(rows: Table, plan: Plan, hidden: Sequence[Layer]) -> Table:
     """Return the rows mapped to the inputs of the output layer, direct links included."""
     return _seen(rows, plan, hidden, n_inputs(rows, plan, hidden))
+
+
+def _over_units(
+    problem: LayerProblem, rows: Table, plan: Plan, below: Sequence[Layer], width: int
+) -> OverColumns | None:
+    """Return the map from some units of the last layer below to the reduction that computes them.
+
+    It is None if the layer is not computed anew for each pass, or has direct links beside it.
+    """
+    if not below or (plan.direct_links and _is_output(plan, below)):
+        return None
+
+    def over(units: Indices) -> Reduce:
+        *others, last = below
+        some = replace(last, V=last.V[:, units], w=last.w[units])
+        return problem.reduction(_seen(rows, plan, [*others, some], width))
+
+    return over
 
 
 def _is_output(plan: Plan, below: Sequence[Layer]) -> bool:

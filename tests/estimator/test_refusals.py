@@ -26,7 +26,7 @@ BAD_PARAMETERS = [
     ({"alpha": -1.0}, "alpha=-1.0 must be finite and not negative"),
     ({"alpha": "big"}, "alpha='big' must be a number"),
     ({"rcond": -1.0}, "rcond=-1.0 must be finite and not negative"),
-    ({"solver": "lu"}, "solver='lu' is not known: give one of auto, cholesky, qr, svd"),
+    ({"solver": "lu"}, "solver='lu' is not known: give one of auto, cholesky, sketch, qr, svd"),
     ({"n_sweeps": 0}, "n_sweeps=0 must be an integer of at least 1"),
     ({"n_sweeps": 2, "hidden": "random"}, "n_sweeps=2 needs hidden='pullback'"),
     ({"solver": np.ones(3)}, "solver=array.* is not known"),

@@ -356,12 +356,13 @@ def test_however_rows_are_cut_they_are_added_up_in_one_order(heights, cuts):
     rng = np.random.default_rng(0)
     x = rng.standard_normal((100, 1)) * 10.0 ** rng.integers(-9, 9, (100, 1))
 
-    def of_block(X, y, weight):
+    def of_block(start, X, y, weight):
+        np.testing.assert_array_equal(X, x[start : start + len(X)])
         return Sum(X.sum(axis=0))
 
     last = len(heights) and heights[-1]
     cutter = Cutter.into([*heights, *repeat(last, 100)], 100, of_block)
-    expected = merged(of_block(x[i:j], 0, 0) for i, j in pairwise(cutter.edges))
+    expected = merged(of_block(i, x[i:j], 0, 0) for i, j in pairwise(cutter.edges))
     edges = [0, *cuts, 100]
     tables = [(x[i:j], x[i:j], None) for i, j in pairwise(edges)]
     places = [{"start": i, "size": j - i} for i, j in pairwise(edges)]
@@ -379,7 +380,7 @@ def test_however_rows_are_cut_they_are_added_up_in_one_order(heights, cuts):
 
 
 def test_rows_that_wait_for_others_do_not_keep_their_table_in_memory():
-    cutter = Cutter.into([60, 40], 100, lambda X, y, weight: Sum(X.sum(axis=0)))
+    cutter = Cutter.into([60, 40], 100, lambda start, X, y, weight: Sum(X.sum(axis=0)))
     x = np.ones((80, 1))
     parts = cutter.ends((x, x[:, 0], None), start=10, size=80)
     assert [len(rows[0]) for _, rows in parts] == [50, 30]
@@ -453,7 +454,7 @@ class Noted:
         self.__dict__.update(state)
         (self.folder / f"{os.getpid()}-{time.monotonic_ns()}").touch()
 
-    def __call__(self, X, y, weight):
+    def __call__(self, start, X, y, weight):
         return Sum(np.array([float(len(X))]))
 
 

@@ -74,8 +74,13 @@ def _own_functions(library: str) -> dict[str, Callable[..., Any]]:
             "exp_in_place": torch.exp_,
             "distances": lambda X, Z, p: torch.cdist(X, Z, p=float(p), **exact),
             "triangle": lambda A: torch.linalg.qr(A, mode="r").R,
-            "over_triangle": lambda A, R: solve(R, A, upper=True, left=False),
             "cholesky": _cholesky,
+            "cholesky_factor": _cholesky_factor,
+            "solve_triangle": lambda R, B, transposed: (
+                solve(R.mT, B, upper=False) if transposed else solve(R, B, upper=True)
+            ),
+            "pivots": lambda A: (torch.linalg.lu_factor_ex(A)[1] - 1).tolist(),
+            "signed_sums": _signed_sums,
         }
     if library == "cupy":
         import cupyx.scipy.special as special
@@ -92,6 +97,21 @@ def _cholesky(K: Any) -> tuple[Callable[[Any], Any], Any] | None:
     if int(info):
         return None
     return (lambda M: torch.cholesky_solve(M, L)), torch.cholesky_inverse(L)
+
+
+def _cholesky_factor(K: Any) -> Any:
+    R, info = _torch().linalg.cholesky_ex(K, upper=True)
+    return None if int(info) else R
+
+
+def _signed_sums(A: Any, places: Any, signs: Any, n_sums: int) -> Any:
+    """Return sums of rows of A as sums over bags of rows: without atomic additions."""
+    torch = _torch()
+    places, order = torch.sort(places.T.reshape(-1), stable=True)
+    starts = torch.searchsorted(places, torch.arange(n_sums, device=A.device))
+    bags = torch.nn.functional.embedding_bag
+    signs = signs.T.reshape(-1)[order]
+    return bags(order % A.shape[0], A, starts, mode="sum", per_sample_weights=signs)
 
 
 @cache
@@ -130,7 +150,8 @@ def free_numbers(x: Any) -> int:
         return SETTINGS.free_numbers
     if library(x) == "torch":
         cuda = _torch().cuda
-        cached = cuda.memory_reserved(x.device) - cuda.memory_allocated(x.device)
+        held = cuda.memory_stats(x.device)
+        cached = held["reserved_bytes.all.current"] - held["allocated_bytes.all.current"]
         return int(cuda.mem_get_info(x.device)[0] + cached) // 8
     import cupy
 

@@ -6,20 +6,32 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy.linalg import blas
+from numpy.typing import NDArray
+from scipy.linalg import blas, lapack
+from scipy.sparse import csc_array
 from scipy.spatial.distance import cdist
 
 from .devices import SETTINGS, is_cuda, own_function
 from .devices import slow_in_float64 as slow_in_float64
-from .namespace import full, is_host, joined, namespace
+from .namespace import float64, full, indices, is_host, joined, like, namespace, to_numpy
 
-# Columns from which on a quarter of a symmetric product is mirrored on a device.
+# Columns from which on part of a symmetric product is mirrored on a device.
 MIRRORED_COLUMNS = 512
-# The computed part of a mirrored product has a multiple of this number of columns: matrix products
-# of odd shapes take several times as long.
+# Blocks of columns of such a product: of 4 x 4 blocks, 10 are computed.
+MIRRORED_BLOCKS = 4
+# Blocks have a multiple of this number of columns: matrix products of odd shapes take several times
+# as long.
 ALIGNED_COLUMNS = 64
+# Columns of a triangle that are solved for at a time on a device.
+TRIANGLE_BLOCK = 128
 # Rows over which a product is summed in float32 before float64 takes over.
 SINGLE_ROWS = 2**12
+# Largest number of columns that LAPACK treats as one block.
+QR_BLOCK = 64
+# The modulus of hashed integers; products of two remainders fit into 64 bits.
+PRIME = 2**31 - 1
+# Random coefficients of polynomials that hash integers.
+POLYNOMIALS = tuple(map(tuple, np.random.RandomState(0).randint(1, PRIME, (4, 4)).tolist()))
 # The largest finite number, for products that overflow.
 LARGEST = float(np.finfo(np.float64).max)
 
@@ -77,11 +89,12 @@ def symmetric_product(A: Any) -> Any:
     n = A.shape[1]
     if is_host(A) or n < MIRRORED_COLUMNS:
         return A.T @ A  # NumPy computes one half and mirrors it
-    half = -(-n // (2 * ALIGNED_COLUMNS)) * ALIGNED_COLUMNS
+    width = -(-n // (MIRRORED_BLOCKS * ALIGNED_COLUMNS)) * ALIGNED_COLUMNS
     K = namespace(A).empty((n, n), dtype=A.dtype, device=A.device)
-    K[:half, :] = A[:, :half].T @ A
-    K[half:, :half] = K[:half, half:].T
-    K[half:, half:] = A[:, half:].T @ A[:, half:]
+    for start in range(0, n, width):
+        stop = min(start + width, n)
+        K[start:stop, start:] = A[:, start:stop].T @ A[:, start:]
+        K[stop:, start:stop] = K[start:stop, stop:].T
     return K
 
 
@@ -93,15 +106,126 @@ def qr(A: Any, B: Any) -> tuple[Any, Any]:
     return xp.triu(R[:k, :n]), R[:k, n:]
 
 
+def triangle(A: Any) -> Any:
+    """Return R of a QR decomposition of A."""
+    if is_host(A):
+        return np.triu(lapack.dgeqrf(A, lwork=QR_BLOCK * A.shape[1])[0][: min(A.shape)])
+    own, xp = own_function(A, "triangle"), namespace(A)
+    return xp.linalg.qr(A).R if own is None else own(A)
+
+
+def triangular_rcond(R: Any) -> float:
+    """Return the reciprocal condition number of an upper triangle R, in the norm of column sums.
+
+    In memory LAPACK estimates it: R is its own LU factorisation.
+    """
+    if is_host(R):
+        return float(lapack.dgecon(R, lapack.dlange("1", R))[0]) if R.size else 1.0
+    xp, inverse = namespace(R), inverse_triangle(R)
+    norms = [float(xp.max(xp.sum(xp.abs(each), axis=0))) for each in (R, inverse)]
+    return 1.0 / (norms[0] * norms[1]) if 0.0 < norms[0] * norms[1] < np.inf else 0.0
+
+
+def certain_rcond(R: Any) -> float:
+    """Return a lower bound of the smallest over the largest singular value of a triangle R."""
+    xp, inverse = namespace(R), inverse_triangle(R)
+    product = float(xp.linalg.vector_norm(R)) * float(xp.linalg.vector_norm(inverse))
+    return 1.0 / product if 0.0 < product < np.inf else 0.0
+
+
+def inverse_triangle(R: Any) -> Any:
+    """Return the inverse of an upper triangle R; not finite if R is singular."""
+    if is_host(R):
+        inverse, info = lapack.dtrtri(R) if R.size else (R, 0)
+        return np.full_like(R, np.inf) if info else np.triu(inverse)
+    xp = namespace(R)
+    return solve_triangle(R, xp.eye(R.shape[0], dtype=R.dtype, device=R.device))
+
+
+def independent_first(R: Any) -> NDArray[np.intp]:
+    """Return an order of the columns of R in which each depends little on those before."""
+    if is_host(R):
+        return np.asarray(lapack.dgeqp3(R, lwork=(R.shape[1] + 1) * QR_BLOCK)[1] - 1)
+    own = own_function(R, "pivots")
+    if own is None:
+        return independent_first(to_numpy(R))
+    # The pivots of an LU decomposition, after random combinations of the rows.
+    order = list(range(R.shape[1]))
+    for i, j in enumerate(own((random_signs(R.shape[0], R) @ R).T)):
+        order[i], order[j] = order[j], order[i]
+    return np.array(order)
+
+
+def random_signs(n: int, x: Any) -> Any:
+    """Return an n x n matrix of random signs, of the library of x on the device of x."""
+    numbers = hashed(indices(x, n * n), POLYNOMIALS[0])
+    return namespace(x).reshape(1.0 - 2.0 * float64(numbers % 2), (n, n))
+
+
+def hashed(numbers: Any, polynomial: tuple[int, ...]) -> Any:
+    """Return a cubic polynomial of integers modulo `PRIME`, its coefficients the highest first.
+
+    For random coefficients, the values for any four numbers are independent.
+    """
+    numbers, value = numbers % PRIME, 0
+    for coefficient in polynomial:
+        value = (value * numbers + coefficient) % PRIME
+    return value
+
+
+def cholesky_factor(K: Any) -> Any:
+    """Return the upper triangle R with ``K = R'R``, or None if K is not positive definite."""
+    if is_host(K):
+        R, info = lapack.dpotrf(K, clean=1)
+        return None if info else R
+    own, xp = own_function(K, "cholesky_factor"), namespace(K)
+    try:
+        R = xp.linalg.cholesky(K).T if own is None else own(K)
+    except np.linalg.LinAlgError:
+        return None
+    return R if R is not None and float(xp.sum(R)) < np.inf else None
+
+
+def signed_sums(A: Any, places: Any, signs: Any, n_sums: int) -> Any:
+    """Return sums of rows of A: each row is added, with its signs, at its places."""
+    if is_host(A):
+        starts = np.arange(0, places.size + 1, places.shape[1])
+        S = csc_array((signs.ravel(), places.ravel(), starts), shape=(n_sums, len(A)))
+        return S @ A
+    own = own_function(A, "signed_sums")
+    if own is not None:
+        return own(A, places, signs, n_sums)
+    return like(A, signed_sums(to_numpy(A), to_numpy(places), to_numpy(signs), n_sums))
+
+
+def powers_of_2(x: Any) -> Any:
+    """Return powers of 2 near positive numbers, and 1 for zero: division by them does not round."""
+    xp = namespace(x)
+    return xp.where(x > 0.0, xp.exp2(xp.floor(xp.log2(xp.where(x > 0.0, x, 1.0)))), 1.0)
+
+
+def solve_triangle(R: Any, B: Any, transposed: bool = False) -> Any:
+    """Return the solution of ``R X = B``, or of ``R' X = B``, for an upper triangle R."""
+    if is_host(R):
+        return np.asarray(blas.dtrsm(1.0, R, B, trans_a=int(transposed))) if B.size else B
+    own, xp = own_function(R, "solve_triangle"), namespace(R)
+    if own is not None:
+        return own(R, B, transposed)
+    R = xp.triu(R)
+    return xp.linalg.solve(R.T if transposed else R, B)
+
+
 def over_triangle(A: Any, R: Any) -> Any:
     """Return ``A R^-1`` for an upper triangle R; entries below the diagonal are ignored."""
     if is_host(A):
         return np.asarray(blas.dtrsm(1.0, R, A.T, trans_a=1)).T
-    own = own_function(A, "over_triangle")
-    if own is not None:
-        return own(A, R)
-    xp = namespace(A)
-    return xp.linalg.solve(xp.triu(R).T, A.T).T
+    # A triangular solver would take twice as long as products with inverses of diagonal blocks.
+    Q = namespace(A).empty(A.shape, dtype=A.dtype, device=A.device)
+    for start in range(0, R.shape[0], TRIANGLE_BLOCK):
+        block = slice(start, start + TRIANGLE_BLOCK)
+        rest = A[:, block] - Q[:, :start] @ R[:start, block] if start else A[:, block]
+        Q[:, block] = rest @ inverse_triangle(R[block, block])
+    return Q
 
 
 def cholesky(K: Any) -> tuple[Callable[[Any], Any], float]:

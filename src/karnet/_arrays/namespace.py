@@ -153,9 +153,18 @@ def some_rows(X: Any, rows: slice) -> Any:
 
 def selected(table: Any, indices: Any) -> Any:
     """Return the rows of a table at the given indices."""
-    if is_host(indices):
+    if is_host(indices) and is_host(table):
         return table[indices]
+    if is_host(indices):
+        indices = like(table, indices)
     return namespace(indices).take(like(indices, table), indices, axis=0)
+
+
+def selected_columns(A: Any, columns: NDArray[Any]) -> Any:
+    """Return some columns of A, in the given order."""
+    if is_host(A):
+        return np.take(A, columns, axis=1)
+    return namespace(A).take(A, like(A, columns), axis=1)
 
 
 def unique(y: Any) -> tuple[Any, Any]:

@@ -15,7 +15,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from .._rows.memory import S
-from .._rows.streamed import Passes, column_names
+from .._rows.streamed import Passes, column_names, unnumbered
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -47,7 +47,8 @@ def over_blocks(estimator: Any, of_block: Callable[..., S], *tables: Any) -> S:
     estimator.predict(row_of_zeros(tables[0]))  # raises an error if the columns of X do not fit
     passes = passes_over(*tables)
     assert passes is not None
-    return passes.reduce(partial(of_block, _for_blocks(estimator)), repeat(SCORED_ROWS))
+    of_rows = unnumbered(partial(of_block, _for_blocks(estimator)))
+    return passes.reduce(of_rows, repeat(SCORED_ROWS))
 
 
 def lazy_for_dask(method: Method) -> Method:

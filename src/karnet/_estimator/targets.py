@@ -20,7 +20,7 @@ from .._arrays import namespace as arrays
 from .._lstsq.statistics import Moments
 from .._network.layers import Layer
 from .._rows.memory import Rows, merged, read_only
-from .._rows.streamed import Passes, Prepare, Sample, Streamed
+from .._rows.streamed import Passes, Prepare, Sample, Streamed, unnumbered
 from ..accumulate import Accumulator
 from ..activations import Activation, Array
 from ..learner import Plan
@@ -387,7 +387,7 @@ class Scan:
 def scanned(passes: Passes, targets: AnyTargets) -> tuple[AnyTargets, Streamed]:
     """Return the targets after a first pass, and the rows for the following passes."""
     of_block = partial(Scan.of, targets, passes.names, passes.n_rows)
-    scan = passes.reduce(of_block, repeat(SCAN.rows))
+    scan = passes.reduce(unnumbered(of_block), repeat(SCAN.rows))
     if not scan.n_rows:
         raise ValueError("the blocks hold no rows of a weight above 0.")
     targets, prepare, n_rows, total = targets.in_blocks(scan)

@@ -42,8 +42,8 @@ class SolverLimits:
     exact: float = 1e-1
     # Number of columns from which on a sample of rows is examined before all rows are reduced.
     sampled_columns: int = 128
-    # Rows per column from which on a sample is cheap compared with the Gram matrix of all rows.
-    sampled_rows: int = 8
+    # Rows per column from which on samples and sketches are cheap compared with all rows.
+    sketched_rows: int = 8
     # Features (rows times columns) up to which leave-one-out holds them all in memory: above, two
     # passes over blocks take half the time and less memory.
     loo_in_memory: int = 2**22
@@ -104,13 +104,18 @@ class Cholesky:
         `rcond` is the cut-off for the singular values of A, where ``K = A'A``.
         """
         factor = cls.of(K)
-        least = max(LIMITS.trusted, (ESTIMATE_FACTOR * rcond) ** 2)
-        return factor if factor is not None and factor.reciprocal_condition >= least else None
+        trusted = factor is not None and factor.reciprocal_condition >= least_rcond(rcond)
+        return factor if trusted else None
 
     @cached_property
     def reciprocal_condition(self) -> float:
         """The reciprocal condition number of ``K + ridge``, as LAPACK estimates it."""
         return self.estimate()
+
+
+def least_rcond(rcond: float) -> float:
+    """Return the least reciprocal condition of a Gram matrix for a cut-off of A."""
+    return max(LIMITS.trusted, (ESTIMATE_FACTOR * rcond) ** 2)
 
 
 def _with_ridge(K: Array, ridge: float | Array) -> Array:

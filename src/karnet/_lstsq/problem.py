@@ -9,18 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from scipy.linalg import eigvalsh
 
 from .._arrays import linalg as algebra
 from .._arrays import namespace as arrays
-from .._rows.memory import S, power_of_2
-from .._util.types import Array
+from .._rows.memory import Block, S, power_of_2
+from .._util.types import Array, Indices
 from . import lapack
 from .lapack import EPS, LIMITS, Cholesky, column_norms
-from .statistics import SHORT_SUM, Centre, Gram, Moments, Stack, Sum, Triangle
+from .statistics import SHORT_SUM, Centre, Gram, Pair, Stack, Triangle
 
 # Cut-off or reciprocal condition above which rounding over many rows is not mistaken for rank.
 CLEAR_RCOND = 1e-11
@@ -31,32 +31,31 @@ CONSTANT_SHARE = 1e-3
 # Condition number of A above which a triangle is kept: Gram products lose its square in accuracy.
 GRAM_CONDITION = 1e3
 # Rows per column of a sample of rows.
-SAMPLE_ROWS = 2
-# Reciprocal condition of a sample's normal equations below which those of all rows are not tried.
-HOPELESS_RCOND = 1e-14
+SAMPLE_ROWS = 4
+# Reciprocal condition of a sample's normal equations below which A is likely to be singular.
+SINGULAR_RCOND = 1e-14
 # Dimensions of a matrix of low rank that are searched for at a time.
 BASIS_STEP = 32
-# Share of the cut-off that may remain outside these dimensions in the sample.
-SAMPLE_LOSS = 0.1
-# The same in all rows, as random probes measure it.
-PROBED_LOSS = 0.3
-# Number of random probes.
-N_PROBES = 8
+# Share of the cut-off that may remain outside these dimensions.
+ROW_SPACE_LOSS = 0.1
 
 
 class Reduce(Protocol):
     """A reduction over blocks of rows: it calls `statistic(A, B, weight)` and merges."""
 
     def __call__(
-        self, statistic: Callable[[Array, Array, Array | None], S], /, small_chunks: bool = False
+        self, statistic: Callable[..., S], /, small_chunks: bool = False, numbered: bool = False
     ) -> S:
-        """Return the merged statistic of all blocks, or of small chunks of them."""
+        """Return the merged statistic of all blocks, or of small chunks of them.
+
+        If `numbered`, a statistic is also given `start`, the number of the first row of its block.
+        """
 
 
 # From a step to a reduction over every step-th row.
 Sample = Callable[[int], Reduce]
-# From the fit [1, A] W of a block of rows, B and the weights to sums that describe the fit.
-Observe = Callable[[Array, Array, Array | None], Sum]
+# From the numbers of some columns to a reduction over rows of these columns.
+OverColumns = Callable[[Indices], Reduce]
 
 
 @dataclass(frozen=True)
@@ -70,10 +69,8 @@ class Solution:
     rank : int
         The numerical rank of the matrix, its column of ones included. With a ridge every column
         counts, unless the ridge is below the cut-off.
-    solver : {"cholesky", "qr", "svd"}
+    solver : {"cholesky", "sketch", "qr", "svd"}
         The solver that was used.
-    observed : ndarray or None
-        Measurements of the fit that needed no further pass over the rows, if they were asked for.
     statistic : optional
         The statistic from which a problem in blocks of rows was solved.
     """
@@ -81,7 +78,6 @@ class Solution:
     coef: Array
     rank: int
     solver: str
-    observed: Array | None = field(default=None, repr=False, compare=False)
     statistic: Gram | Triangle | Stack | None = field(default=None, repr=False, compare=False)
 
 
@@ -96,8 +92,8 @@ class Problem:
     alpha: float
     rcond: float
     sample: Sample | None = None
-    observe: Observe | None = None
-    fast_products: bool = False
+    columns: OverColumns | None = None
+    tolerance: float | None = None
 
     @property
     def n_columns(self) -> int:
@@ -109,6 +105,19 @@ class Problem:
         """Whether there are few rows, and every digit of the solution counts."""
         return 0 < self.m <= SHORT_SUM and self.rcond <= CLEAR_RCOND and not self.alpha
 
+    def over_columns(self, columns: Indices) -> Reduce:
+        """Return a reduction over rows of some columns."""
+        if self.columns is not None:
+            return self.columns(columns)
+
+        def reduce(statistic: Callable[..., Any], /, *how: Any, **named: Any) -> Any:
+            def of_block(A: Array, *block: Any, **number: int) -> Any:
+                return statistic(arrays.selected_columns(A, columns), *block, **number)
+
+            return self.reduce(of_block, *how, **named)
+
+        return reduce
+
     @cached_property
     def triangle(self) -> Triangle:
         """The low-rank triangle, or the triangle of all rows.
@@ -118,7 +127,7 @@ class Problem:
         if self.low_rank_triangle is not None:
             return self.low_rank_triangle
         long = self.m > SHORT_SUM and self.rcond <= CLEAR_RCOND
-        if not (long and self.looks_singular):
+        if not (long and self.sampled_rcond < SINGULAR_RCOND):
             triangle = self.reduce(partial(Triangle.of, bias=self.bias))
             if not arrays.is_host(triangle.R):  # `on_host` takes long compared with small problems
                 triangle = arrays.on_host(triangle)
@@ -133,70 +142,44 @@ class Problem:
         return self.reduce(partial(Stack.of, bias=self.bias))
 
     @cached_property
-    def looks_singular(self) -> bool:
-        """Whether normal equations of a sample of rows cannot be solved."""
-        small = self.n < LIMITS.sampled_columns or self.m < LIMITS.sampled_rows * self.n
-        if small or self.sample is None or self.fast_products:
-            return False
-        step = self.m // (SAMPLE_ROWS * self.n)
-        gram = self.sample(step)(partial(Gram.of, bias=self.bias))
-        AA = algebra.add_to_diagonal(power_of_2(step) * gram.AA, self.alpha)
+    def sampled_rcond(self) -> float:
+        """The reciprocal condition of the normal equations of a sample of rows; 1 without one."""
+        if self.n < LIMITS.sampled_columns or self.sampled is None:
+            return 1.0
+        AA = algebra.add_to_diagonal(self.sampled.AA, self.alpha)
         factor = Cholesky.of(unit_diagonal(AA)[1].T)
-        return factor is None or factor.reciprocal_condition < HOPELESS_RCOND
+        return 0.0 if factor is None else factor.reciprocal_condition
+
+    @cached_property
+    def sampled(self) -> Gram | None:
+        """The Gram products of a sample of rows, times its step; None if the rows are few."""
+        if self.sample is None or not self.m >= LIMITS.sketched_rows * self.n > 0:
+            return None
+        step = power_of_2(self.m // (SAMPLE_ROWS * self.n))
+        gram = self.sample(step)(partial(Gram.of, bias=self.bias))
+        return replace(gram, AA=step * gram.AA)
 
     @cached_property
     def low_rank_triangle(self) -> Triangle | None:
         """R and Z with fewer rows than columns, or None if the numerical rank is not low.
 
-        The rows of a matrix of low numerical rank are near a subspace of few dimensions. A sample
-        of rows gives its basis; R, Z and the part of A in the orthogonal complement are computed
-        from all rows.
+        The rows of a matrix of low numerical rank are near a subspace of few dimensions. It is
+        searched for where there are few rows per column; for others see `sketch`.
         """
         small = min(self.m, self.n) < LIMITS.sampled_columns
-        if self.sample is None or self.rcond <= CLEAR_RCOND or small:
+        if self.rcond <= CLEAR_RCOND or small or self.m >= LIMITS.sketched_rows * self.n:
             return None
-        step = max(self.m // (SAMPLE_ROWS * self.n), 1)
-        A, _, _ = replace(self, reduce=self.sample(step)).centred_rows()
-        sampled = column_norms(A)
-        if not np.isfinite(A).all() or sampled.min(initial=1.0) <= 1.0 / lapack.SAFE_MAGNITUDE:
+        A, B, centre = self.centred_rows()
+        norms = column_norms(A)
+        if not np.isfinite(A).all() or norms.min(initial=1.0) <= 1.0 / lapack.SAFE_MAGNITUDE:
             return None
-        Q = _row_space(A / sampled, SAMPLE_LOSS * self.rcond)
+        # With a ridge there is no cut-off.
+        cut_off = lapack.default_rcond(self.n) if self.alpha else self.rcond
+        Q = _row_space(A / norms, ROW_SPACE_LOSS * cut_off)
         if Q is None:
             return None
-        of_block = partial(Moments.of, bias=self.bias)
-        moments = arrays.on_host(self.reduce(of_block, small_chunks=True))
-        scale = np.sqrt(moments.squares)
-        if not lapack.safe_to_square(scale):
-            return None
-        scale[scale <= self.noise(moments.centre)] = np.inf
-        Q, _ = np.linalg.qr(Q * (sampled / scale)[:, None])
-        return self._projected(moments.centre, Q, scale)
-
-    def _projected(self, centre: Centre, Q: Array, scale: Array) -> Triangle | None:
-        """Return the triangle of A in the basis Q of scaled columns, or None if Q misses some of A.
-
-        Constant columns have an infinite scale.
-        """
-        probes = np.random.RandomState(1).standard_normal((self.n, N_PROBES))
-        probes -= Q @ (Q.T @ probes)
-        combine = np.hstack([Q, probes]) / scale[:, None]
-
-        def of_block(A: Array, B: Array, weight: Array | None) -> Triangle:
-            A, B = centre.subtract(A, B, weight)
-            return Triangle.of(A @ arrays.like(A, combine), B, None, bias=False)
-
-        triangle, k = arrays.on_host(self.reduce(of_block)), Q.shape[1]
-        R = triangle.R[:k, :k]
-        complement = np.linalg.norm(triangle.R[:, k:], axis=0)
-        # With a ridge there is no cut-off.
-        allowed = lapack.default_rcond(self.n) if self.alpha else PROBED_LOSS * self.rcond
-        if not (complement <= allowed * np.linalg.norm(R, 2)).all():
-            return None
-        scale = np.where(np.isinf(scale), 0.0, scale)
-        # One more row stands for the orthogonal complement, which is below the cut-off, not zero.
-        size = np.sqrt(np.mean(complement**2) / max(self.n - k, 1)) / np.linalg.norm(probes[:, 0])
-        R = np.vstack([R @ Q.T, size * probes[:, :1].T]) * scale
-        return Triangle(centre, R, np.vstack([triangle.Z[:k], np.zeros_like(triangle.Z[:1])]))
+        R, Z = lapack.triangular((A / norms) @ Q, B)
+        return Triangle(centre, (R @ Q.T) * norms, Z)
 
     def centred_rows(self) -> tuple[Array, Array, Centre]:
         """Return the rows of A and B, centred and times the roots of their weights, and the centre.
@@ -237,6 +220,39 @@ class Problem:
         both = [algebra.add_to_diagonal(each.AA, self.alpha) for each in (rest, whole)]
         scale = np.sqrt(np.diag(both[1]))
         return float(eigvalsh(*(AA / np.outer(scale, scale) for AA in both))[0])
+
+
+def residual_products(centre: Centre, near: bool, W: Array, *block: *Block) -> Pair:
+    """Return ``A'(B - A W)`` about the means for a block of rows, and its squared errors.
+
+    Near means are subtracted from the products, others from the rows. This function is sent to the
+    process that holds the rows, and so refers to no `Problem`.
+    """
+    A, B, weight = block
+    if not near:
+        A, B = centre.subtract(A, B, None)
+    fit = A @ arrays.like(A, W)
+    means = [arrays.like(A, each) for each in (centre.A, centre.B)]
+    if near:
+        fit, B = fit - means[0] @ arrays.like(A, W), B - means[1]
+    xp, error = arrays.namespace(A), B - fit
+    weighted = error if weight is None else error * weight[:, None]
+    AE = A.T @ weighted
+    if near:
+        AE -= means[0][:, None] * xp.sum(weighted, axis=0)
+    return Pair(AE, xp.sum(error * weighted, axis=0))
+
+
+def with_ridge(R: Array, Z: Array, alpha: float, W: Array | None = None) -> tuple[Array, Array]:
+    """Return a triangle R and Z whose solution minimises ``||R D - Z||^2 + alpha ||W + D||^2``.
+
+    Without W, it is zero.
+    """
+    n, root = R.shape[1], np.sqrt(alpha)
+    A = np.vstack([R, root * np.eye(n)])
+    B = np.vstack([Z, np.zeros((n, Z.shape[1])) if W is None else -root * W])
+    order = lapack.largest_first(A)
+    return lapack.triangular(A[order], B[order])
 
 
 def _row_space(A: Array, share: float) -> Array | None:

@@ -16,7 +16,7 @@ from .._util.checks import check_non_negative as check_non_negative
 from .._util.messages import shown
 from .._util.types import Array
 from .lapack import LIMITS, default_rcond
-from .problem import Observe, Problem, Reduce, Sample
+from .problem import OverColumns, Problem, Reduce, Sample
 from .problem import Solution as Solution
 from .solvers import DUAL, PRIMAL, solve_in_turn
 
@@ -49,9 +49,11 @@ def lstsq(
         ``alpha -> 0`` therefore differs from the solution at 0.
     alpha : float
         The ridge.
-    solver : {"auto", "cholesky", "qr", "svd"}
+    solver : {"auto", "cholesky", "sketch", "qr", "svd"}
         "cholesky" forms the normal equations (which square the condition number of A) and refines
-        their solution against the data; "qr" factorises A; "svd" computes the singular values too.
+        their solution against the data; "sketch" does so for columns of A that random combinations
+        of its rows show to be independent, made nearly orthogonal first where they are
+        ill-conditioned; "qr" factorises A; "svd" computes the singular values too.
         A solver that cannot be trusted with the matrix hands over to the next, with a warning if it
         was requested by name. "auto" starts with "qr" for small problems and with "cholesky" for
         large ones.
@@ -119,21 +121,20 @@ def solve(
     solver: str = "auto",
     rcond: float | None = None,
     sample: Sample | None = None,
-    observe: Observe | None = None,
-    fast_products: bool = False,
+    columns: OverColumns | None = None,
+    tolerance: float | None = None,
 ) -> Solution:
     """Solve the problem of `lstsq` for m rows of n columns that are read through a reduction.
 
-    The reduction is called once or more. With a sample, matrices of low rank are solved faster.
-    Observations of the fit are merged into `Solution.observed` if the data are read once more after
-    the solution is known to many digits. With `fast_products` no sample is examined before Gram
-    products are computed.
+    The reduction is called once or more. With a sample of rows, and a reduction over some columns,
+    ill-conditioned matrices are solved faster. Normal equations are refined if their solution may
+    have a larger error than the tolerance; by default, if it may have lost half a digit.
     """
     solver = check_solver(solver)
     rcond = check_rcond(rcond)
     cut_off = default_rcond(n + bias) if rcond is None else rcond
     alpha = check_non_negative("alpha", alpha)
-    problem = Problem(reduce, m, n, bias, alpha, cut_off, sample, observe, fast_products)
+    problem = Problem(reduce, m, n, bias, alpha, cut_off, sample, columns, tolerance)
     wide = m < (n if alpha else problem.n_columns)
     singular = rcond is not None and rcond > SINGULAR_RCOND and not alpha
     first = choose_solver(m, n, singular) if solver == "auto" else solver
@@ -159,5 +160,7 @@ def refuse_overflow(coef: Array) -> None:
 
 
 def choose_solver(m: int, n: int, singular: bool = False) -> str:
-    """Return the first solver for "auto": "qr" for small problems and likely singular matrices."""
-    return "cholesky" if m * n * min(m, n) > LIMITS.product and not singular else "qr"
+    """Return the first solver for "auto": "qr" for small problems, "sketch" for singular ones."""
+    if m * n * min(m, n) <= LIMITS.product:
+        return "qr"
+    return "sketch" if singular else "cholesky"

@@ -12,7 +12,7 @@ from scipy.linalg import eigh
 
 from .._arrays import linalg as algebra
 from .._arrays import namespace as arrays
-from .._util.types import Array
+from .._util.types import Array, Indices
 from .lapack import EPS, column_norms, triangular
 
 # Longest sum over rows in which rounding stays at a few units in the last place.
@@ -21,6 +21,8 @@ SHORT_SUM = 256
 SHORT_SUM_PER_COLUMN = 5
 # Largest squared mean, in units of the variance, for which products about zero keep their digits.
 NEAR_SQUARED_MEAN = 100.0
+# The same in memory, where the solution may not be refined.
+CLOSE_SQUARED_MEAN = 0.2
 # Number of first rows from which the means are estimated.
 HEAD_ROWS = 1024
 
@@ -71,7 +73,7 @@ class Stack:
         A, B = arrays.to_numpy(A), arrays.to_numpy(B)
         if bias:
             A = np.hstack([np.ones((A.shape[0], 1)), A])
-        A, B = _weighted(A, B, None if weight is None else arrays.to_numpy(weight))
+        A, B = weighted(A, B, None if weight is None else arrays.to_numpy(weight))
         return cls((_owned(A),), (_owned(B),))
 
     def merge(self, other: Stack, /) -> Stack:
@@ -139,6 +141,17 @@ class Centre:
         step = sqrt(between) * self._to(other)
         return step[: self.n], step[self.n :]
 
+    def of_columns(self, columns: Indices) -> Centre:
+        """Return the centre of some columns of A, and of B."""
+        kept = np.concatenate([columns, np.arange(self.n, self.mean.shape[0])])
+        mean, low = (arrays.selected(each, kept) for each in (self.mean, self.low))
+        return Centre(self.weight, mean, low, len(columns))
+
+    def shifted(self, shift: Array) -> Centre:
+        """Return the centre of the same rows plus a shift."""
+        mean, low = _sum_and_rounding(shift, self.mean)
+        return replace(self, mean=mean, low=low + self.low)
+
     def near(self, scale: Array) -> bool:
         """Return whether the means can be subtracted from products instead of rows.
 
@@ -156,10 +169,11 @@ class Centre:
         """
         if self.weight:
             mean, low = arrays.like(A, self.mean), arrays.like(A, self.low)
-            A, B = _minus(A, mean[: self.n]), _minus(B, mean[self.n :])
-            A -= low[: self.n]
-            B -= low[self.n :]
-        return _weighted(A, B, weight)
+            A, B = minus(A, mean[: self.n]), minus(B, mean[self.n :])
+            if bool(arrays.namespace(low).any(low != 0.0)):
+                A -= low[: self.n]
+                B -= low[self.n :]
+        return weighted(A, B, weight)
 
 
 @lru_cache(maxsize=32)
@@ -180,7 +194,7 @@ def centred(A: Array, B: Array, weight: Array | None, bias: bool) -> tuple[Centr
         if not arrays.is_host(A):
             zeros = arrays.like(A, centre.mean)
             centre = Centre(0.0, zeros, zeros, n)
-        return centre, *_weighted(A, B, weight)
+        return centre, *weighted(A, B, weight)
     total = float(A.shape[0] if weight is None else arrays.namespace(weight).sum(weight))
     xp = arrays.namespace(A)
 
@@ -190,20 +204,36 @@ def centred(A: Array, B: Array, weight: Array | None, bias: bool) -> tuple[Centr
         return xp.concat([weight @ A, weight @ B]) / total
 
     mean = means()
-    A, B = _minus(A, mean[:n]), _minus(B, mean[n:])
+    A, B = minus(A, mean[:n]), minus(B, mean[n:])
     rest = means()
     A -= rest[:n]
     B -= rest[n:]
-    return Centre(total, *_sum_and_rounding(mean, rest), n), *_weighted(A, B, weight)
+    return Centre(total, *_sum_and_rounding(mean, rest), n), *weighted(A, B, weight)
 
 
-def _minus(A: Any, row: Array) -> Any:
+def block_centre(A: Array, B: Array, weight: Array | None, bias: bool) -> Centre:
+    """Return the weight and the means of some rows, for means that are not far from zero."""
+    n = A.shape[1]
+    if not bias:
+        return centred(A[:0, :], B[:0, :], None, bias=False)[0]
+    xp = arrays.namespace(A)
+    total = float(A.shape[0] if weight is None else xp.sum(weight))
+    if weight is None:
+        mean = xp.concat([xp.sum(A, axis=0), xp.sum(B, axis=0)]) / total
+    else:
+        mean = xp.concat([weight @ A, weight @ B]) / total
+    return Centre(total, mean, xp.zeros_like(mean), n)
+
+
+def minus(A: Any, row: Array) -> Any:
+    """Return the rows of A minus one row; writable rows are overwritten."""
     if not isinstance(A, np.ndarray):
         return A - row
     return np.subtract(A, row, out=A if A.flags.writeable else None)
 
 
-def _weighted(A: Array, B: Array, weight: Array | None) -> tuple[Array, Array]:
+def weighted(A: Array, B: Array, weight: Array | None) -> tuple[Array, Array]:
+    """Return rows times the roots of their weights."""
     if weight is None:
         return A, B
     root = arrays.namespace(weight).sqrt(weight)[:, None]
@@ -256,36 +286,41 @@ class Gram:
         if not careful and algebra.slow_in_float64(A):
             centre, A, B = centred(A, B, weight, bias)
             return cls(centre, algebra.single_product(A), A.T @ B, True)
-        if bias and not arrays.is_host(A) and (gram := cls._about_zero(A, B, weight)) is not None:
-            return gram
+        long = not arrays.is_host(A) or A.shape[0] > HEAD_ROWS
+        if bias and long:
+            return cls._about_head(A, B, weight)
         centre, A, B = centred(A, B, weight, bias)
         return cls(centre, algebra.symmetric_product(A), A.T @ B)
 
     @classmethod
-    def _about_zero(cls, A: Array, B: Array, weight: Array | None) -> Gram | None:
-        """Return the statistic from products about zero, or None if these lose digits.
+    def _about_head(cls, A: Array, B: Array, weight: Array | None) -> Gram:
+        """Return the statistic from products about the means of the first rows.
 
-        On a device, where a matrix product is as fast as a pass over memory, centring first would
-        take a large part of the time.
+        They are subtracted only if one is far from zero compared with its deviation. To centre all
+        columns first would take a large part of the time of the products.
         """
         xp, n = arrays.namespace(A), A.shape[1]
         total = float(A.shape[0] if weight is None else xp.sum(weight))
-        # The means of the first rows, if one is far from zero compared with its deviation.
         head = arrays.some_rows(A, slice(0, min(HEAD_ROWS, A.shape[0])))
         shift = xp.mean(head, axis=0)
-        limit = 0.5 * NEAR_SQUARED_MEAN * xp.mean((head - shift) ** 2, axis=0)
-        far = bool(xp.any(shift**2 > limit))
-        A = A - shift if far else A
+        most = CLOSE_SQUARED_MEAN if arrays.is_host(A) else NEAR_SQUARED_MEAN
+        if bool(xp.any(shift**2 > 0.5 * most * xp.mean((head - shift) ** 2, axis=0))):
+            A = minus(A, shift)
+        else:
+            shift = xp.zeros_like(shift)
         right = arrays.joined([B, arrays.full(A, (A.shape[0], 1), 1.0)], axis=1)
-        A, right = _weighted(A, right, weight)
-        AA, products = algebra.symmetric_product(A), A.T @ right
+        rows, right = weighted(A, right, weight)
+        AA, products = algebra.symmetric_product(rows), rows.T @ right
         mean, mean_B = products[:, -1] / total, right[:, -1] @ right[:, :-1] / total
         AA -= total * (mean[:, None] * mean)
-        if not bool(xp.all(NEAR_SQUARED_MEAN * xp.linalg.diagonal(AA) >= total * mean**2)):
-            return None
-        AB = products[:, :-1] - total * (mean[:, None] * mean_B)
-        means = arrays.joined([mean + shift if far else mean, mean_B])
-        return cls(Centre(total, means, xp.zeros_like(means), n), AA, AB)
+        if bool(xp.all(most * xp.linalg.diagonal(AA) >= total * mean**2)):
+            AB = products[:, :-1] - total * (mean[:, None] * mean_B)
+            means = arrays.joined([mean, mean_B])
+            centre = Centre(total, means, xp.zeros_like(means), n)
+        else:
+            centre, rows, B = centred(A, B, weight, bias=True)
+            AA, AB = algebra.symmetric_product(rows), rows.T @ B
+        return cls(centre.shifted(arrays.joined([shift, xp.zeros_like(mean_B)])), AA, AB)
 
     def merge(self, other: Gram, /) -> Gram:
         """Return the statistic of the rows of both."""
@@ -294,6 +329,12 @@ class Gram:
         AA += a[:, None] * a
         AB += a[:, None] * b
         return Gram(self.centre.merge(other.centre), AA, AB, self.single)
+
+    def squared_errors(self, W: Array, BB: Array) -> Array:
+        """Return ``(B - A W)'(B - A W)`` about the means, where ``BB = B'B``."""
+        W = arrays.like(self.AA, W)
+        BAW, WAAW = (arrays.to_numpy(each) for each in (self.AB.T @ W, W.T @ (self.AA @ W)))
+        return BB - BAW - BAW.T + WAAW
 
     def without(self, other: Gram, /) -> Gram:
         """Return the statistic that gives this one when it is merged with the other."""
@@ -363,6 +404,11 @@ class Triangle:
     def lengths(self) -> Array:
         """The norms of the columns of A about their means; 1 for a column of zeros."""
         return column_norms(self.R)
+
+    def squared_errors(self, W: Array, BB: Array) -> Array:
+        """Return ``(B - A W)'(B - A W)`` about the means, where ``BB = B'B``."""
+        AW = self.R @ W
+        return BB - self.Z.T @ AW - AW.T @ self.Z + AW.T @ AW
 
     def gram(self) -> Gram:
         """Return the Gram products of the same rows."""

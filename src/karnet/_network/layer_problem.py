@@ -15,12 +15,16 @@ from typing import Any
 import numpy as np
 
 from .._arrays import namespace as arrays
-from .._lstsq.problem import Reduce
-from .._lstsq.statistics import Sum
+from .._lstsq.problem import Reduce, Solution
+from .._lstsq.statistics import Gram, Sum, Triangle
 from .._rows.memory import Table
 from .._util.types import AnyArray, Array
 from ..activations import Activation
 from .layers import Layer, count_outside, pull_back
+
+# Squared errors below this share of the deviation of the targets lose too many digits as a
+# difference of products.
+LEAST_ERROR = 1e-8
 
 
 @dataclass(frozen=True)
@@ -51,10 +55,11 @@ class LayerProblem:
     def reduction(self, rows: Table) -> Reduce:
         """Return the reduction over blocks of rows with the right-hand side of their targets."""
 
-        def reduce(statistic: Callable[..., Any], /, small_chunks: bool = False) -> Any:
-            return rows.reduce(
-                lambda a, y, w: statistic(a, self.right_hand_side(y), w), small_chunks
-            )
+        def reduce(statistic: Callable[..., Any], /, *how: Any, **named: Any) -> Any:
+            def of_block(a: Array, y: AnyArray, weight: Array | None, **number: int) -> Any:
+                return statistic(a, self.right_hand_side(y), weight, **number)
+
+            return rows.reduce(of_block, *how, **named)
 
         return reduce
 
@@ -76,13 +81,27 @@ class LayerProblem:
         """Return the tally of some rows from the input `a` of the layer."""
         return self._tally(layer.linear(a), self.targets(y), weight)
 
-    def observe(self, fit: Array, E: Array, weight: Array | None) -> Sum:
-        """Return the tally of some rows from the fit of their right-hand side."""
-        assert self.distinct is not None
-        B, clipped, centre = self.distinct.B, self.distinct.clipped, np.asarray(self.centre)
-        if type(fit) is not np.ndarray:
-            B, clipped, centre = (arrays.like(fit, each) for each in (B, clipped, centre))
-        return self._tally(fit @ (B - centre) + centre, LayerTargets(E @ B, E @ clipped), weight)
+    def tally_of_products(self, solution: Solution, rows: Table) -> Array | None:
+        """Return the tally of all rows but for values outside the domain, without another pass.
+
+        The products of the rows keep enough digits of the errors if these are not small. The result
+        is None if they do not, or if the targets are not classes.
+        """
+        products, distinct = solution.statistic, self.distinct
+        if distinct is None or not self.bias or not isinstance(products, (Gram, Triangle)):
+            return None
+        if rows.total != len(rows) and distinct.clipped.any():  # clipped values have no weights
+            return None
+        share, total = arrays.to_numpy(products.centre.B), products.centre.weight
+        EE = total * (np.diag(share) - np.outer(share, share))
+        B = distinct.B - self.centre
+        errors = products.squared_errors(solution.coef[1:], EE)
+        error, deviation = (float(np.sum((each @ B) * B)) for each in (errors, EE))
+        if not error >= LEAST_ERROR * deviation:
+            return None
+        target = total * float(share @ arrays.row_squares(distinct.B))
+        clipped = round(len(rows) * float(share @ distinct.clipped))
+        return np.array([error, target, 0.0, clipped, len(rows) * B.shape[1]])
 
     def _tally(self, Z: Array, targets: LayerTargets, weight: Array | None) -> Sum:
         """Return the sums of squared errors and squared targets, and three counts of values.

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from .._arrays.threads import ONE_THREAD
 from .memory import S
-from .streamed import AsInputs, Passes, Raw, column_names, cut, joined
+from .streamed import AsInputs, OfBlock, Passes, Raw, column_names, cut, joined
 
 # Statistics that one worker merges at once.
 SPLIT_EVERY = 8
@@ -79,7 +79,7 @@ class DaskPasses(Passes):
             sizes = graph.computed(graph.task(_all, *lengths))
         return cls(blocks, tuple(map(int, sizes)), int(sum(sizes)), column_names(X))
 
-    def reduce(self, of_block: Callable[[Any, Any, Any], S], block_lengths: Iterable[int]) -> S:
+    def reduce(self, of_block: OfBlock[S], block_lengths: Iterable[int]) -> S:
         if not self.n_rows:
             raise ValueError("the Dask collections hold no rows.")
         cutter = Cutter.into(block_lengths, self.n_rows, of_block)
@@ -273,11 +273,11 @@ Run = list[Node[S]]
 class Cutter(Generic[S]):
     """A function of blocks, and the rows at which blocks begin and end."""
 
-    of_block: Callable[[Any, Any, Any], S]  # from inputs, targets and weights to a statistic
+    of_block: OfBlock[S]
     edges: NDArray[np.int64]  # the first row of each block, and the number of rows
 
     @classmethod
-    def into(cls, lengths: Iterable[int], n_rows: int, of_block: Callable[..., S]) -> Cutter[S]:
+    def into(cls, lengths: Iterable[int], n_rows: int, of_block: OfBlock[S]) -> Cutter[S]:
         """Return the cutter into blocks of the given lengths; the last block takes the rest."""
         inside = takewhile(lambda edge: edge < n_rows, accumulate(lengths))
         return cls(of_block, np.array([0, *inside, n_rows]))
@@ -303,8 +303,10 @@ class Cutter(Generic[S]):
     def whole(self, rows: Raw, *, start: int, size: int, blocks: range) -> Run[S]:
         """Return the run of blocks inside one table, of `size` rows from row `start` on."""
         _length(rows, size)
-        edges = self.edges[blocks.start : blocks.stop + 1] - start
-        statistics = (self.of_block(*cut(rows, i, j)) for i, j in pairwise(edges))
+        edges = self.edges[blocks.start : blocks.stop + 1]
+        statistics = (
+            self.of_block(int(i), *cut(rows, i - start, j - start)) for i, j in pairwise(edges)
+        )
         return merged_runs(Node(0, *each) for each in zip(blocks, statistics, strict=True))
 
     def ends(self, rows: Raw, *, start: int, size: int) -> list[tuple[int, list[Any]]]:
@@ -326,7 +328,7 @@ class Cutter(Generic[S]):
     def seam(self, *ends: list[tuple[int, Any]], block: int) -> Run[S]:
         """Return the run of one block, joined from the ends of several tables."""
         rows = [part for number, part in chain(*ends) if number == block]
-        return [Node(0, block, self.of_block(*joined(rows)))]
+        return [Node(0, block, self.of_block(int(self.edges[block]), *joined(rows)))]
 
 
 @on_worker()

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import repeat
-from typing import Any
 
 from .._arrays.devices import free_numbers, is_out_of_memory
 from .memory import SIZES, Rows, S, Table, in_order, merged
-from .streamed import LocalPasses, Passes, Prepare, Raw, Sample, Streamed, copied, regrouped
+from .streamed import (
+    LocalPasses,
+    OfBlock,
+    Passes,
+    Prepare,
+    Raw,
+    Sample,
+    Streamed,
+    copied,
+    numbered,
+    regrouped,
+)
 
 # Rows are kept on a device if its free memory is at least this many times their size.
 AMPLE_MEMORY = 8
@@ -31,7 +41,7 @@ class DevicePasses(Passes):
     # The errors of passes that ran out of memory: for each, blocks are halved, and none is kept.
     retries: list[str] = field(default_factory=list)
 
-    def reduce(self, of_block: Callable[[Any, Any, Any], S], block_lengths: Iterable[int]) -> S:
+    def reduce(self, of_block: OfBlock[S], block_lengths: Iterable[int]) -> S:
         longest = next(iter(block_lengths))  # all lengths are the same
         while True:
             block_length = max(longest >> len(self.retries), 1)
@@ -43,13 +53,13 @@ class DevicePasses(Passes):
                 self.retries.append(str(error))
             self.kept.clear()
 
-    def _pass(self, of_block: Callable[[Any, Any, Any], S], block_lengths: Iterable[int]) -> S:
+    def _pass(self, of_block: OfBlock[S], block_lengths: Iterable[int]) -> S:
         if self.kept:
-            return merged(of_block(*block) for block in self.kept)
+            return merged(of_block(*block) for block in numbered(self.kept))
         seen: list[Raw] = []
         pieces = regrouped(self.blocks, block_lengths)
         with closing(in_order(self._copy, pieces, SIZES.copy_threads)) as blocks:
-            total = merged(of_block(*block) for block in self._seen(blocks, seen))
+            total = merged(of_block(*block) for block in numbered(self._seen(blocks, seen)))
         self.kept.extend(seen)
         return total
 

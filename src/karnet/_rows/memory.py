@@ -127,6 +127,7 @@ class Rows:
     change: Change | None = None  # a function that every block of inputs is passed through
     width: int = 1  # the largest number of columns that a block has on its way through `change`
     counters: list[Array] | None = None  # passed to `change`, which appends counts of a block
+    first: int = 0  # the number of the first row in the whole table
 
     def __len__(self) -> int:
         return int(self.X.shape[0])
@@ -157,7 +158,7 @@ class Rows:
     def _in_memory(self) -> bool:
         return arrays.is_host(self.X)
 
-    @property
+    @cached_property
     def block_size(self) -> int | None:
         """The most numbers in a block on a device; None in memory."""
         if self._in_memory:
@@ -214,43 +215,58 @@ class Rows:
         weight = None if self.weight is None else self.weight[::step]
         return replace(self, X=X, y=y, weight=weight, counters=None)
 
-    def reduce(self, statistic: Callable[[*Block], S], small_chunks: bool = False) -> S:
+    def reduce(
+        self, statistic: Callable[..., S], small_chunks: bool = False, numbered: bool = False
+    ) -> S:
         """Return the merged statistic of all blocks, or of their chunks if `small_chunks`.
 
-        A statistic must not keep its arguments: the next block overwrites them.
+        A statistic must not keep its arguments: the next block overwrites them. If `numbered`, it
+        is also given `start`, the number of the first row of the block.
         """
-        if len(self) * max(self.width, self.X.shape[1]) <= SIZES.chunk:
-            return statistic(*self._read(slice(0, len(self))))
+        few = SIZES.chunk if self._in_memory else SIZES.block
+        if len(self) * max(self.width, self.X.shape[1]) <= few:
+            rows = slice(0, len(self))
+            return self._at(statistic, numbered, rows)(*self._read(rows))
+        of_block = partial(self.of_block, statistic, small_chunks, numbered, [])
         if not self._in_memory:  # threads would only wait for each other
-            return merged(self._of_device_block(statistic, rows) for rows in self._blocks())
-        of_block = partial(self.of_block, statistic, small_chunks, [])
+            return merged(map(of_block, self._blocks()))
         with closing(in_order(of_block, self._blocks())) as parts:
             return merged(parts)
 
     def of_block(
-        self, statistic: Callable[..., S], small_chunks: bool, buffers: list[Array], rows: slice
+        self,
+        statistic: Callable[..., S],
+        small_chunks: bool,
+        numbered: bool,
+        buffers: list[Array],
+        rows: slice,
     ) -> S:
         """Return the statistic of a block of rows, which may be computed in one of the buffers."""
         if not self._in_memory:
-            return self._of_device_block(statistic, rows)
+            return self._of_device_block(statistic, numbered, rows)
         if small_chunks:
             chunks = chunk_slices(rows, max(self.width, self.X.shape[1]))
-            return merged(statistic(*self._read(chunk)) for chunk in chunks)
+            return merged(
+                self._at(statistic, numbered, chunk)(*self._read(chunk)) for chunk in chunks
+            )
         block = self._read(rows, buffers.pop() if buffers else None)
-        result = statistic(*block)
+        result = self._at(statistic, numbered, rows)(*block)
         buffers.append(block[0])
         return result
 
-    def _of_device_block(self, statistic: Callable[[*Block], S], rows: slice) -> S:
+    def _at(self, statistic: Callable[..., S], numbered: bool, rows: slice) -> Callable[..., S]:
+        return partial(statistic, start=self.first + rows.start) if numbered else statistic
+
+    def _of_device_block(self, statistic: Callable[..., S], numbered: bool, rows: slice) -> S:
         """Return the statistic of a block of rows, or of its halves if memory runs out."""
         try:
-            return statistic(*self._read(rows))
+            return self._at(statistic, numbered, rows)(*self._read(rows))
         except Exception as error:
             if rows.stop - rows.start <= SIZES.shortest or not is_out_of_memory(error):
                 raise
         middle = (rows.start + rows.stop) // 2
         halves = slice(rows.start, middle), slice(middle, rows.stop)
-        return merged(self._of_device_block(statistic, half) for half in halves)
+        return merged(self._of_device_block(statistic, numbered, half) for half in halves)
 
 
 def merged(parts: Iterable[S]) -> S:

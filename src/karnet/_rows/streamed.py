@@ -11,7 +11,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, repeat
-from typing import Any, Generic
+from typing import Any, Generic, TypeAlias
 
 import numpy as np
 
@@ -21,6 +21,8 @@ from .memory import SIZES, Change, Rows, S, Table, block_slices, dense, in_order
 
 # Inputs, targets and weights (or None) of some rows as they were read.
 Raw = tuple[Any, Any, Any]
+# From the number of the first row of a block, inputs, targets and weights to a statistic.
+OfBlock: TypeAlias = Callable[[int, Any, Any, Any], S]
 # From a block of X as it was read to an array or a CSR matrix.
 AsInputs = Callable[[Any], Any]
 # From rows as they were read to inputs, targets and weights for the fit.
@@ -35,7 +37,7 @@ class Passes:
     block_size: int | None = None  # numbers in the best block; None for that of rows in memory
     device: str | None = None  # to which rows are copied; None if they stay in memory
 
-    def reduce(self, of_block: Callable[[Any, Any, Any], S], block_lengths: Iterable[int]) -> S:
+    def reduce(self, of_block: OfBlock[S], block_lengths: Iterable[int]) -> S:
         """Return the merged results of `of_block` for all rows in blocks of the given lengths."""
         raise NotImplementedError
 
@@ -47,8 +49,8 @@ class LocalPasses(Passes):
     blocks: Iterable[Raw]  # which can be iterated over repeatedly
     names: tuple[str, ...] | None = None
 
-    def reduce(self, of_block: Callable[[Any, Any, Any], S], block_lengths: Iterable[int]) -> S:
-        pieces = regrouped(self.blocks, block_lengths)
+    def reduce(self, of_block: OfBlock[S], block_lengths: Iterable[int]) -> S:
+        pieces = numbered(regrouped(self.blocks, block_lengths))
         with closing(in_order(lambda piece: of_block(*piece), pieces)) as parts:
             return merged(parts)
 
@@ -79,6 +81,23 @@ def regrouped(blocks: Iterable[Raw], block_lengths: Iterable[int]) -> Iterator[R
             n_waiting += n_rows - start
     if waiting:
         yield joined(waiting)
+
+
+def numbered(blocks: Iterable[Raw]) -> Iterator[tuple[int, Any, Any, Any]]:
+    """Yield the number of the first row of each block before the block."""
+    start = 0
+    for X, y, weight in blocks:
+        yield start, X, y, weight
+        start += X.shape[0]
+
+
+def unnumbered(of_block: Callable[[Any, Any, Any], S]) -> OfBlock[S]:
+    """Return a function of numbered blocks that ignores their numbers."""
+    return partial(_without_number, of_block)
+
+
+def _without_number(of_block: Callable[[Any, Any, Any], S], _: int, *block: Any) -> S:
+    return of_block(*block)
 
 
 def cut(block: Raw, start: int, stop: int) -> Raw:
@@ -208,12 +227,14 @@ class Streamed:
             return replace(some, change=self.change, width=self.width)
         prepare = partial(_every, self.prepare, step)
         thinned = replace(self, prepare=prepare, change=None, counters=None)
-        parts = thinned._pass(Joined.of, False).statistic.parts
+        parts = thinned._pass(Joined.of).statistic.parts
         return Rows(*joined(list(parts)), change=self.change, width=self.width)
 
-    def reduce(self, statistic: Callable[..., S], small_chunks: bool = False) -> S:
-        """Return the merged statistic of all blocks, or of their chunks if `small_chunks`."""
-        result = self._pass(statistic, small_chunks)
+    def reduce(
+        self, statistic: Callable[..., S], small_chunks: bool = False, numbered: bool = False
+    ) -> S:
+        """Return the merged statistic of all blocks, as in `Rows`."""
+        result = self._pass(statistic, small_chunks, numbered)
         if result.n_rows != len(self):
             raise ValueError(
                 f"the blocks held {len(self)} rows in the first pass and {result.n_rows} now: they "
@@ -223,10 +244,12 @@ class Streamed:
             self.counters.extend(result.counters)
         return result.statistic
 
-    def _pass(self, statistic: Callable[..., S], small_chunks: bool) -> _Part[S]:
+    def _pass(
+        self, statistic: Callable[..., S], small_chunks: bool = False, numbered: bool = False
+    ) -> _Part[S]:
         rows = partial(Rows, change=self.change, width=self.width)
-        counted = self.counters is not None
-        of_block = partial(_of_block, self.prepare, rows, counted, statistic, small_chunks)
+        counted, how = self.counters is not None, (small_chunks, numbered)
+        of_block = partial(_of_block, self.prepare, rows, counted, statistic, how)
         width = max(self.width, self.n_features)
         blocks = block_slices(len(self), width, self.passes.block_size)
         block_lengths = [rows.stop - rows.start for rows in blocks]
@@ -262,18 +285,19 @@ def _of_block(
     as_rows: Callable[..., Rows],
     counted: bool,
     statistic: Callable[..., S],
-    small_chunks: bool,
+    how: tuple[bool, bool],
+    start: int,
     *raw: Any,
 ) -> _Part[S]:
     counters: list[Array] = []
-    rows = as_rows(*prepare(*raw), counters=counters if counted else None)
+    rows = as_rows(*prepare(*raw), counters=counters if counted else None, first=start)
     if not len(rows):
         return _Part(None, 0, [])
     most = SIZES.block if arrays.is_host(rows.X) else 2 * SIZES.copied
     if len(rows) * max(rows.width, rows.n_features) > most:
-        result = rows.reduce(statistic, small_chunks)
+        result = rows.reduce(statistic, *how)
     else:
-        result = rows.of_block(statistic, small_chunks, [], slice(0, len(rows)))
+        result = rows.of_block(statistic, *how, [], slice(0, len(rows)))
     return _Part(result, len(rows), counters)
 
 
