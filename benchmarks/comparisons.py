@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
+import data
 import numpy as np
 from contests import (
     bare_logit,
@@ -13,17 +16,35 @@ from contests import (
     fit_beside_perceptron,
     fit_iris,
     growth,
+    lstsq_beside_gram,
     lstsq_full_rank,
     lstsq_low_rank,
     lstsq_small,
     peak_memory,
     predict_beside_products,
+    share_of_rank,
 )
 from timing import Comparison, Goal
 
 
 def _at_least(bound: float) -> Goal:
     return Goal(bound, at_least=True)
+
+
+def _beside_gram(name: str, label: str, goal: float, draw: Callable[..., Any]) -> Comparison:
+    return Comparison(
+        f"lstsq-{name}",
+        f"lstsq, {label}: time over H.T @ H",
+        Goal(goal),
+        partial(lstsq_beside_gram, draw=draw),
+        (200_000, 1_000),
+        (20_000, 300),
+        repeats=3,
+    )
+
+
+def _conditioned(condition: float) -> Callable[..., Any]:
+    return partial(data.with_condition, condition=condition)
 
 
 _LM = "fit: times faster than Levenberg-Marquardt"
@@ -63,6 +84,13 @@ COMPARISONS = [
         (20_000, 500),
         (4_000, 200),
     ),
+    _beside_gram("condition-1e1", "condition 10", 1.4, _conditioned(1e1)),
+    _beside_gram("condition-1e6", "condition 1e6", 3.3, _conditioned(1e6)),
+    _beside_gram("condition-1e10", "condition 1e10", 3.3, _conditioned(1e10)),
+    _beside_gram("condition-1e13", "condition 1e13", 3.3, _conditioned(1e13)),
+    _beside_gram("rank-3", "rank 300 of 1000", 1.2, partial(share_of_rank, tenths=3)),
+    _beside_gram("rank-7", "rank 700 of 1000", 1.8, partial(share_of_rank, tenths=7)),
+    _beside_gram("relu", "ReLU of uniform inputs", 2.0, data.relu_layer),
     Comparison(
         "lstsq-50x10",
         "lstsq: time over numpy.linalg.lstsq",
@@ -84,8 +112,26 @@ COMPARISONS = [
     Comparison(
         "fit-random",
         "fit, random: time over H.T @ H",
-        Goal(1.6),
+        Goal(1.4),
         partial(fit_beside_gram, hidden="random"),
+        (200_000, 50, 1_000),
+        (20_000, 50, 300),
+        repeats=3,
+    ),
+    Comparison(
+        "fit-random-tanh",
+        "fit, random, tanh: time over H.T @ H",
+        Goal(1.4),
+        partial(fit_beside_gram, hidden="random", activation="tanh"),
+        (200_000, 50, 1_000),
+        (20_000, 50, 300),
+        repeats=3,
+    ),
+    Comparison(
+        "fit-random-relu",
+        "fit, random, ReLU: time over H.T @ H",
+        Goal(2.6),
+        partial(fit_beside_gram, hidden="random", activation="relu"),
         (200_000, 50, 1_000),
         (20_000, 50, 300),
         repeats=3,
@@ -103,7 +149,7 @@ COMPARISONS = [
     Comparison(
         "fit-pullback",
         "fit, pullback: time over H.T @ H",
-        Goal(2.5),
+        Goal(1.6),
         partial(fit_beside_gram, hidden="pullback"),
         (200_000, 50, 1_000),
         (20_000, 50, 300),

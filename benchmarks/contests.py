@@ -102,6 +102,28 @@ def lstsq_small(m: int, n: int, *, repeats: int) -> Outcome:
     return _outcome(timings, "karnet", ("numpy",), faster=False, note=results["karnet"].solver)
 
 
+def lstsq_beside_gram(
+    m: int, n: int, *, repeats: int, draw: Callable[[int, int], Array]
+) -> Outcome:
+    """Time `lstsq` with a bias for a given matrix H, and the product ``H.T @ H``."""
+    H = draw(m, n)
+    B = np.random.default_rng(1).standard_normal((m, 10))
+    timings, results = race(
+        [
+            Contestant("karnet", lambda: karnet.lstsq(H, B, bias=True)),
+            Contestant("H.T @ H", lambda: H.T @ H),
+        ],
+        repeats,
+    )
+    note = f"{results['karnet'].solver} rank {results['karnet'].rank}"
+    return _outcome(timings, "karnet", ("H.T @ H",), faster=False, note=note)
+
+
+def share_of_rank(m: int, n: int, tenths: int) -> Array:
+    """Return a matrix whose rank is a number of tenths of its columns."""
+    return data.low_rank(m, n, tenths * n // 10)
+
+
 def fit_beside_gram(
     m: int, d: int, h: int, *, repeats: int, shrink: float = 1.0, **parameters: Any
 ) -> Outcome:

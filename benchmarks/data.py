@@ -47,3 +47,18 @@ def low_rank(m: int, n: int, rank: int) -> Array:
     """Return a matrix of the given rank."""
     rng = np.random.default_rng(0)
     return np.asarray(rng.standard_normal((m, rank)) @ rng.standard_normal((rank, n)))
+
+
+def with_condition(m: int, n: int, condition: float) -> Array:
+    """Return a random matrix whose singular values are about evenly spaced in logarithm."""
+    rng = np.random.default_rng(0)
+    V = np.linalg.qr(rng.standard_normal((n, n)))[0]
+    mix = (V * np.logspace(0, -np.log10(condition), n)) @ V.T
+    return np.asarray(rng.standard_normal((m, n)) @ mix)
+
+
+def relu_layer(m: int, n: int) -> Array:
+    """Return random ReLU units of 50 inputs uniform on [0, 1]: many are active for all rows."""
+    rng = np.random.default_rng(0)
+    H = rng.random((m, 50)) @ rng.standard_normal((50, n))
+    return np.asarray(np.maximum(H + rng.standard_normal(n), 0.0))

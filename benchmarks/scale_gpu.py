@@ -3,7 +3,8 @@
 A random network with 10^6 x 100 inputs, 1000 units and 10 classes is fitted in float64 to data on
 the GPU, to data in host memory and, with more rows than fit there, to data from a generator. The
 same run times ``H.T @ H`` and ``torch.linalg.lstsq`` on the computed hidden matrix H, and the copy
-of the data to the GPU.
+of the data to the GPU. Networks with nearly singular layers, and least squares with ill-conditioned
+and rank-deficient matrices of the size of H, are timed next to the same product.
 
 ``--only cv`` times the estimator that selects all hyper-parameters, with 10^6 x 20 inputs in host
 memory and 3 classes, with and without the GPU, and the computation of distances on the GPU.
@@ -30,6 +31,8 @@ from karnet import KARClassifier, KARClassifierCV
 from karnet._arrays import namespace as arrays
 from karnet._arrays.devices import SETTINGS
 from karnet._arrays.linalg import distances
+from karnet._lstsq.solve import solve
+from karnet._rows.memory import Rows
 from karnet.blocks import Blocks
 
 Q, H, D = 10, 1000, 100
@@ -80,10 +83,53 @@ def on_the_card(m, activation):
     yield f"{activation}: H.T @ H", product, None
     yield f"{activation}: torch.linalg.lstsq", lstsq, None
     yield f"{activation}: fit on the card", fit, None
-    yield f"{activation}: fit / H.T @ H", fit / product, "<= 1.5"
+    yield f"{activation}: fit / H.T @ H", fit / product, "<= 1.25"
     yield f"{activation}: torch.linalg.lstsq / fit", lstsq / fit, ">= 4"
     yield f"{activation}: predict on the card", predict, None
     print(fitted.layers_[-1])
+
+
+def _product(A):
+    return timed(lambda: A.T @ A)
+
+
+def ill_conditioned_layers(m):
+    """Yield times of fits whose layers are nearly singular, over the time of ``H.T @ H``.
+
+    Inputs are uniform on [0, 1]: many ReLU units are then active for all rows.
+    """
+    X, y = table(m)
+    X = torch.special.ndtr(X)
+    product = _product(torch.randn(m, H, dtype=torch.float64, device="cuda"))
+    pullback = KARClassifier((H,), random_state=0)
+    for name, network in (("random ReLU", net("relu")), ("pull-back", pullback)):
+        with sklearn.config_context(array_api_dispatch=True):
+            fit = timed(lambda network=network: network.fit(X, y))
+        yield f"{name}, uniform inputs: fit / H.T @ H", fit / product, "<= 3"
+        print(network.layers_[-1])
+
+
+def least_squares(m):
+    """Yield times of least squares for a given H on the GPU, over the time of ``H.T @ H``."""
+    torch.manual_seed(0)
+    V = torch.linalg.qr(torch.randn(H, H, dtype=torch.float64, device="cuda")).Q
+    B = torch.randn(m, Q, dtype=torch.float64, device="cuda")
+    mixes = {
+        f"condition 1e{c}": (V * torch.logspace(0, -c, H, dtype=V.dtype, device="cuda")) @ V.T
+        for c in (1, 6, 10, 13)
+    }
+    mixes |= {f"rank {r} of {H}": V[:, :r] @ V[:r] for r in (50, 300, 700)}
+    goals = {"condition 1e10": "<= 3.7"}
+    for name, mix in mixes.items():
+        rows = Rows(torch.randn(m, H, dtype=torch.float64, device="cuda") @ mix, B)
+        product = _product(rows.X)
+
+        def solved(rows=rows):
+            return solve(rows.reduce, m, H, bias=True, sample=lambda step: rows.every(step).reduce)
+
+        found = solved()
+        label = f"least squares, {name} ({found.solver}, rank {found.rank})"
+        yield f"{label}: / H.T @ H", timed(solved, 3) / product, goals.get(name)
 
 
 def from_the_host(m, activation):
@@ -195,8 +241,8 @@ def main():
     parser.add_argument(
         "--only",
         nargs="*",
-        default=["card", "host", "stream"],
-        help="card, host, stream, cv or log-odds",
+        default=["card", "ill-conditioned", "least-squares", "host", "stream"],
+        help="card, ill-conditioned, least-squares, host, stream, cv or log-odds",
     )
     parser.add_argument("--stream-rows", type=float, default=1e8)
     arguments = parser.parse_args()
@@ -204,6 +250,8 @@ def main():
     found = []
     parts = {
         "card": lambda: (r for f in ("logit", "tanh", "relu") for r in on_the_card(m, f)),
+        "ill-conditioned": lambda: ill_conditioned_layers(m),
+        "least-squares": lambda: least_squares(m),
         "host": lambda: (r for f in ("logit", "relu") for r in from_the_host(m, f)),
         "cv": lambda: (r for f in (cv_estimator(m), apart(20), apart(64), apart(256)) for r in f),
         "log-odds": lambda: log_odds(m),

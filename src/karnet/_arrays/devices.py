@@ -144,15 +144,20 @@ def slow_in_float64(x: Any) -> bool:
     return tuple(map(int, x.device.compute_capability)) not in FAST_IN_FLOAT64
 
 
-def free_numbers(x: Any) -> int:
-    """Return how many float64 numbers fit in the free memory of the device of x."""
+def free_numbers(x: Any, enough: int) -> int:
+    """Return how many float64 numbers fit in the free memory of the device of x.
+
+    Memory that a library holds for itself is asked for only if there is not `enough` without it.
+    """
     if not is_cuda(x):
         return SETTINGS.free_numbers
     if library(x) == "torch":
         cuda = _torch().cuda
-        held = cuda.memory_stats(x.device)
-        cached = held["reserved_bytes.all.current"] - held["allocated_bytes.all.current"]
-        return int(cuda.mem_get_info(x.device)[0] + cached) // 8
+        free = int(cuda.mem_get_info(x.device)[0])
+        if free < 8 * enough:
+            held = cuda.memory_stats(x.device)
+            free += held["reserved_bytes.all.current"] - held["allocated_bytes.all.current"]
+        return free // 8
     import cupy
 
     with x.device:

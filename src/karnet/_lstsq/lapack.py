@@ -140,7 +140,10 @@ def largest(A: Array) -> float:
 
 
 def svd(A: Array) -> tuple[Array, Array, Array]:
-    """Return U, s and V' of A; NaN if A is not finite."""
+    """Return U, s and V' of A as NumPy arrays; NaN if A is not finite."""
+    if not arrays.is_host(A):
+        U, s, Vt = arrays.namespace(A).linalg.svd(A, full_matrices=False)
+        return arrays.to_numpy(U), arrays.to_numpy(s), arrays.to_numpy(Vt)
     if not np.isfinite(A).all():
         return np.full((len(A), 1), np.nan), np.ones(1), np.full((1, A.shape[1]), np.nan)
     if not A.size:  # an error in SciPy before 1.14

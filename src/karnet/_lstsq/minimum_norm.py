@@ -40,18 +40,19 @@ class MinimumNorm:
     @classmethod
     def of(cls, rcond: float, R: Array, centre: Centre | None = None) -> MinimumNorm:
         """Compute the rank of R with columns scaled, and solutions at this rank."""
-        n = R.shape[1]
-        norms = column_norms(R)
-        unit, scale = R / norms, lapack.exact_scale(norms)
+        n, here = R.shape[1], arrays.to_numpy(R)
+        norms = column_norms(here)
+        unit, scale = R / arrays.like(R, norms), lapack.exact_scale(norms)
         # With the default cut-off, vectors are seldom needed, and the values alone take less time.
-        factors = None if rcond <= lapack.default_rcond(n + 1) else lapack.svd(unit)
+        values = arrays.is_host(R) and rcond <= lapack.default_rcond(n + 1)
+        factors = None if values else lapack.svd(unit)
         s = lapack.singular_values(unit) if factors is None else factors[1]
         rank = int(np.sum(lapack.significant(s, rcond)))
         # Whether the cut-off leaves out directions that are not rounding.
         truncated = bool(lapack.significant(s, lapack.default_rcond(n))[rank:].any())
         similar = norms.max(initial=1.0) <= SIMILAR_NORMS * norms.min(initial=1.0)
         by_vectors = truncated or (factors is not None and similar)
-        echelon = None if by_vectors else _echelon(R / scale, rank)
+        echelon = None if by_vectors else _echelon(here / scale, rank)
         if echelon is None:
             U, s, Vt = lapack.svd(unit) if factors is None else factors
             to_rows, scale = lambda Z: (U[:, :rank].T @ Z) / s[:rank, None], norms

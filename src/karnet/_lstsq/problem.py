@@ -143,11 +143,16 @@ class Problem:
 
     @cached_property
     def sampled_rcond(self) -> float:
-        """The reciprocal condition of the normal equations of a sample of rows; 1 without one."""
+        """The reciprocal condition of the normal equations of a sample of rows; 1 without one.
+
+        On a device it is 0 if they are singular, and else 1: a condition number would take longer.
+        """
         if self.n < LIMITS.sampled_columns or self.sampled is None:
             return 1.0
-        AA = algebra.add_to_diagonal(self.sampled.AA, self.alpha)
-        factor = Cholesky.of(unit_diagonal(AA)[1].T)
+        AA = unit_diagonal(algebra.add_to_diagonal(self.sampled.AA, self.alpha))[1]
+        if not arrays.is_host(AA):
+            return 0.0 if algebra.cholesky_factor(AA) is None else 1.0
+        factor = Cholesky.of(AA.T)
         return 0.0 if factor is None else factor.reciprocal_condition
 
     @cached_property

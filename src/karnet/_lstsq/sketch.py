@@ -38,6 +38,8 @@ from .statistics import (
 N_COPIES = 4
 # Rows of the sketch per column of A.
 ROWS_PER_COLUMN = 4
+# Numbers in a sketch above which one for each level of a tree of merges takes too much memory.
+LARGE_SKETCH = 2**20
 # Share of the cut-off below which a column of the sketch depends on those before.
 DEPENDENT_SHARE = 0.2
 # The same at least, in units of machine precision: rounding in the sketch.
@@ -48,6 +50,8 @@ PLAIN_RCOND = 1e-5
 LEAST_RCOND_OF_Q = 0.03
 # Share of independent columns above which products of all columns take less time than a selection.
 MOST_COLUMNS = 0.95
+# Rows of a triangle from which on a device computes its singular values faster than the host.
+LARGE_SVD = 512
 # Most steps of refinement.
 MAX_STEPS = 4
 # Corrections are rounding below this share of the rounding error of residuals, in the worst case.
@@ -100,9 +104,24 @@ class Sketch:
         centre = self.centre.merge(other.centre)
         return Sketch(centre, self.SA + other.SA, self.S1 + other.S1)
 
+    @property
+    def large(self) -> bool:
+        """Whether sketches take so much memory that they are added up in sequence."""
+        return bool(self.SA.shape[0] * self.SA.shape[1] > LARGE_SKETCH)
+
+    def absorb(self, other: Sketch, /) -> Sketch:
+        """Return the sketch of the rows of both, in the memory of this one."""
+        sums = self.SA
+        sums += other.SA
+        return Sketch(self.centre.merge(other.centre), sums, self.S1 + other.S1)
+
     def about_means(self) -> Array:
         """Return the sketch of the rows about their means."""
-        return self.SA - self.S1 * self.centre.A if self.S1.shape[1] else self.SA
+        # Every row is added N_COPIES times.
+        Y = self.SA / np.sqrt(N_COPIES)
+        for ones in (self.S1[:, k] for k in range(self.S1.shape[1])):
+            Y -= ones[:, None] * (self.centre.A / np.sqrt(N_COPIES))
+        return Y
 
 
 @dataclass(frozen=True)
@@ -172,6 +191,7 @@ class SketchedTriangle:
     basis: Basis
     centre: Centre
     L: Array
+    T: Array  # on the device of the rows
     triangle: Triangle
 
     @classmethod
@@ -191,14 +211,15 @@ class SketchedTriangle:
             return None
         T = (L @ (basis.coordinates if basis.well_conditioned else basis.RS)) * basis.scale
         Z = algebra.solve_triangle(L, C, transposed=True)
-        return cls(basis, centre, L, arrays.on_host(Triangle(centre, T, Z)))
+        return cls(basis, centre, L, T, arrays.on_host(Triangle(centre, T, Z)))
 
     def inverse(self, p: Problem) -> MinimumNorm:
         """Return the map from Z to the solution W of ``T W = Z``."""
         T, centre, basis = self.triangle.R, self.triangle.centre if p.bias else None, self.basis
         # The singular values of T are those of the triangle in the sketch to a factor of 2.
         if algebra.certain_rcond(basis.R) <= lapack.ESTIMATE_FACTOR * p.rcond:
-            return MinimumNorm.of(p.rcond, T, centre)
+            small = min(T.shape) < LARGE_SVD
+            return MinimumNorm.of(p.rcond, T if small else self.T, centre)
         if basis.columns is None:
             return MinimumNorm(p.n_columns, self._from_rows, centre)
         F = without_rounding(basis.coordinates, p.n)
@@ -250,8 +271,8 @@ def _sketch(p: Problem, sampled: Gram) -> tuple[Centre, Array]:
         if bool(xp.any(p.m * mean**2 > NEAR_SQUARED_MEAN * squares)):
             shift = mean
     sketch = p.reduce(partial(Sketch.of, bias=p.bias, shift=shift), numbered=True)
-    # Every row is added N_COPIES times.
-    centre, Y = sketch.centre, sketch.about_means() / np.sqrt(N_COPIES)
+    centre, Y = sketch.centre, sketch.about_means()
+    del sketch
     if shift is not None:
         zeros = xp.zeros_like(centre.B)
         centre = centre.shifted(arrays.joined([arrays.like(zeros, shift), zeros]))

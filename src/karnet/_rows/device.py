@@ -68,7 +68,8 @@ class DevicePasses(Passes):
         ample = None
         for block in blocks:
             if ample is None:
-                ample = self.size <= free_numbers(block[0]) // AMPLE_MEMORY and not self.retries
+                needed = AMPLE_MEMORY * self.size
+                ample = needed <= free_numbers(block[0], needed) and not self.retries
             if ample:
                 seen.append(block)
             yield block

@@ -163,7 +163,8 @@ class Rows:
         """The most numbers in a block on a device; None in memory."""
         if self._in_memory:
             return None
-        return min(SIZES.device_block, free_numbers(self.X) // SIZES.device_parts)
+        most = SIZES.device_block * SIZES.device_parts
+        return min(most, free_numbers(self.X, most)) // SIZES.device_parts
 
     def _blocks(self) -> list[slice]:
         return block_slices(len(self), max(self.width, self.X.shape[1]), self.block_size)
@@ -194,8 +195,9 @@ class Rows:
     def map(self, change: Change, width: int, counters: list[Array] | None = None) -> Rows:
         """Return these rows with changed inputs; few rows are changed at once."""
         lazy = replace(self, change=change, width=width, counters=counters)
-        few = SIZES.block if self._in_memory else free_numbers(self.X) // 4
-        return lazy.gathered() if len(self) * max(width, self.X.shape[1]) <= few else lazy
+        size = len(self) * max(width, self.X.shape[1])
+        few = SIZES.block if self._in_memory else free_numbers(self.X, 4 * size) // 4
+        return lazy.gathered() if size <= few else lazy
 
     def gathered(self) -> Rows:
         """Return these rows with their changed inputs in one array."""
@@ -270,10 +272,15 @@ class Rows:
 
 
 def merged(parts: Iterable[S]) -> S:
-    """Return all parts merged in a binary tree, in which rounding hardly grows."""
+    """Return all parts merged in a binary tree, in which rounding hardly grows.
+
+    Statistics that are marked as large are merged in sequence, the first absorbing the others.
+    """
     waiting: list[tuple[int, S]] = []
     for total in parts:
         level = 0
+        if waiting and getattr(total, "large", False):
+            total = waiting.pop()[1].absorb(total)  # type: ignore[attr-defined]
         while waiting and waiting[-1][0] == level:
             level, total = level + 1, waiting.pop()[1].merge(total)
         waiting.append((level, total))

@@ -279,6 +279,17 @@ class _Part(Generic[S]):
             return _Part(other.result if self.result is None else self.result, n_rows, counters)
         return _Part(self.result.merge(other.result), n_rows, counters)
 
+    @property
+    def large(self) -> bool:
+        """Whether parts are merged in sequence."""
+        return getattr(self.result, "large", False)
+
+    def absorb(self, other: _Part[S], /) -> _Part[S]:
+        """Return the result for all blocks, in the memory of this one."""
+        n_rows, counters = self.n_rows + other.n_rows, [*self.counters, *other.counters]
+        both = [each.result for each in (self, other) if each.result is not None]
+        return _Part(merged(both), n_rows, counters)
+
 
 def _of_block(
     prepare: Prepare,
