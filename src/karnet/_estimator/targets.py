@@ -392,6 +392,7 @@ def scanned(passes: Passes, targets: AnyTargets) -> tuple[AnyTargets, Streamed]:
         raise ValueError("the blocks hold no rows of a weight above 0.")
     targets, prepare, n_rows, total = targets.in_blocks(scan)
     rows = scan.sample.rows
-    sample = Sample(Rows(*prepare(rows.X, rows.y, rows.weight)), scan.sample.step)
+    weight = rows.weight if scan.weighted else None
+    sample = Sample(Rows(*prepare(rows.X, rows.y, weight)), scan.sample.step)
     n_targets = int(np.prod(scan.target_shape))
     return targets, Streamed(passes, prepare, n_rows, scan.n_features, n_targets, total, sample)

@@ -180,6 +180,13 @@ class Joined:
         X, y = (np.array(X), np.array(y)) if arrays.is_host(X) else (X, y)
         return cls(((X, y, weight),))
 
+    @classmethod
+    def every(cls, step: int, X: Array, y: AnyArray, weight: Array | None, *, start: int) -> Joined:
+        """Keep the rows whose numbers are multiples of `step`."""
+        rows = slice(-start % step, None, step)
+        some = arrays.some_rows(X, rows), arrays.some_rows(y, rows)
+        return cls.of(*some, None if weight is None else weight[rows])
+
     def merge(self, other: Joined, /) -> Joined:
         """Return the rows of both."""
         return Joined((*self.parts, *other.parts))
@@ -225,9 +232,8 @@ class Streamed:
             if self.passes.device is not None:
                 some = Rows(*copied((some.X, some.y, some.weight), self.passes.device))
             return replace(some, change=self.change, width=self.width)
-        prepare = partial(_every, self.prepare, step)
-        thinned = replace(self, prepare=prepare, change=None, counters=None)
-        parts = thinned._pass(Joined.of).statistic.parts
+        unchanged = replace(self, change=None, counters=None)
+        parts = unchanged._pass(partial(Joined.every, step), numbered=True).statistic.parts
         return Rows(*joined(list(parts)), change=self.change, width=self.width)
 
     def reduce(
@@ -310,8 +316,3 @@ def _of_block(
     else:
         result = rows.of_block(statistic, *how, [], slice(0, len(rows)))
     return _Part(result, len(rows), counters)
-
-
-def _every(prepare: Prepare, step: int, *raw: Any) -> tuple[Any, AnyArray, Array | None]:
-    X, y, weight = prepare(*raw)
-    return X[::step], y[::step], None if weight is None else weight[::step]
