@@ -151,7 +151,7 @@ def test_rows_to_predict_lie_where_the_rows_of_the_fit_lay(table):
 def test_what_cannot_use_device_arrays_says_what_to_pass(dispatch, table):
     X, signal, labels = table
     there = remote(X)
-    words = r"X is a Array on .*device1.*, which {} cannot use: give a NumPy array, and device="
+    words = r"X is an array of array_api_strict on .*device1.*, which {} cannot use: give a NumPy"
     with config_context(array_api_dispatch=dispatch):
         for estimator, y in ((KARClassifierCV(), labels), (KARRegressorCV(), signal)):
             name = type(estimator).__name__

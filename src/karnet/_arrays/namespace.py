@@ -65,9 +65,9 @@ def namespace(x: Any) -> Any:
     return array_api_compat.array_namespace(x)
 
 
-def device_of(x: Any) -> Any:
-    """Return the device of x; None in memory."""
-    return None if is_host(x) else x.device
+def described(x: Any) -> str:
+    """Return the library and the device of an array in words."""
+    return f"an array of {library(x)} on {'the CPU' if is_host(x) else x.device}"
 
 
 def like(x: Any, values: Any) -> Any:

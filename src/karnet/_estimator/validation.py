@@ -59,8 +59,8 @@ def check_inputs(estimator: Any, X: Any, *, reset: bool, finite: bool = True) ->
         )
     if arrays.is_remote(X) and not get_tags(estimator).array_api_support:
         raise ValueError(
-            f"X is a {type(X).__name__} on {X.device}, which {type(estimator).__name__} cannot "
-            "use: give a NumPy array, and device='cuda' to compute on a GPU."
+            f"X is {arrays.described(X)}, which {type(estimator).__name__} cannot use: give a "
+            "NumPy array, and device='cuda' to compute on a GPU."
         )
     try:
         checked = _validated(estimator, arrays.without_gradient(X), reset)
@@ -101,13 +101,11 @@ def check_same_library(X: Any, weights: Any, method: str) -> None:
     """Raise an error if X is of another library, or on another device, than the weights."""
     if not any(is_dispatched(M) or arrays.is_remote(M) for M in (X, weights)):
         return
-    mine, fitted = (
-        f"{type(M).__name__} on {arrays.device_of(M) or 'the CPU'}" for M in (X, weights)
-    )
+    mine, fitted = map(arrays.described, (X, weights))
     if mine != fitted:
         raise ValueError(
             f"X of {method}() must use the same namespace and the same device as the X of fit(), "
-            f"but is a {mine} instead of a {fitted}."
+            f"but is {mine} instead of {fitted}."
         )
 
 
