@@ -60,7 +60,7 @@ def _of_block(check: Check, statistic: Any, estimator: Any, X: Any, y: Any, weig
     n_rows = X.shape[0]
     y = check(y, n_rows) if n_rows or len(y) else np.asarray(y)
     weight = validation.check_weight(weight, n_rows, some_positive=False)
-    predictions = to_numpy(estimator.predict(X)) if n_rows else y
+    predictions = estimator.predict(X) if n_rows else y
     return statistic(y, predictions, np.ones(n_rows) if weight is None else weight)
 
 

@@ -304,7 +304,7 @@ def _shared_folds(results: Results) -> str:
     return " ".join(
         [
             f"These are {sum(each.n_fits for each in shared)} folds of {len(shared)} sets, in "
-            f"{n_trials} trials.",
+            f"{n_trials} trial{'' if n_trials == 1 else 's'}.",
             *([f"Not all folds of these trials were run on {', '.join(few)}."] if few else []),
             *([f"Sets that were not run: {', '.join(left_out)}."] if left_out else []),
         ]
