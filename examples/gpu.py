@@ -50,17 +50,12 @@ else:
 # %%
 # Rows on the device
 # ------------------
-# Arrays of torch or CuPy are fitted on their own device. Enable scikit-learn's
-# ``array_api_dispatch``, and set ``SCIPY_ARRAY_API=1`` before SciPy is first imported:
+# Arrays of torch or CuPy on a GPU are fitted where they are:
 #
 # .. code-block:: python
 #
-#     import os
-#
-#     os.environ["SCIPY_ARRAY_API"] = "1"
-#     import sklearn, torch
+#     import torch
 #
 #     X, y = torch.asarray(X, device="cuda"), torch.asarray(y, device="cuda")
-#     with sklearn.config_context(array_api_dispatch=True):
-#         net = network().fit(X, y)
-#         net.predict(X)  # a tensor, on the same device
+#     net = network().fit(X, y)
+#     net.predict(X)  # a tensor, on the same device

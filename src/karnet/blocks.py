@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ._arrays.namespace import described, is_remote
 from ._rows.memory import chunk_slices
 from ._rows.streamed import Raw, column_names
 
@@ -253,6 +254,11 @@ class Blocks:
 
 def _array(values: Any, name: str, least: int = 1) -> Any:
     """Return values as an array of at least `least` dimensions."""
+    if is_remote(values):
+        raise ValueError(
+            f"{name} is {described(values)}: give blocks as NumPy arrays, and device='cuda' to "
+            "compute on a GPU."
+        )
     try:
         array = np.asarray(values)
     except (OverflowError, TypeError, ValueError) as error:

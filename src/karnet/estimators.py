@@ -88,8 +88,9 @@ class KARClassifier(Scored, ClassifierMixin, KARNetwork):
         The device to compute on. None is NumPy on the CPU. With "cuda", or another device of
         PyTorch, blocks of rows are copied to the device and processed there, the next blocks being
         copied meanwhile; fitted attributes and predictions are NumPy arrays in either case. This
-        needs ``karnet[gpu]``. PyTorch and CuPy arrays need no `device`: under scikit-learn's
-        ``array_api_dispatch=True`` they are processed where they are.
+        needs ``karnet[gpu]``. PyTorch and CuPy arrays on a GPU need no `device`: they are processed
+        where they are, and so are those in host memory under scikit-learn's
+        ``array_api_dispatch=True``.
 
     Attributes
     ----------
@@ -412,8 +413,9 @@ class KARRegressor(Scored, RegressorMixin, KARNetwork):
         The device to compute on. None is NumPy on the CPU. With "cuda", or another device of
         PyTorch, blocks of rows are copied to the device and processed there, the next blocks being
         copied meanwhile; fitted attributes and predictions are NumPy arrays in either case. This
-        needs ``karnet[gpu]``. PyTorch and CuPy arrays need no `device`: under scikit-learn's
-        ``array_api_dispatch=True`` they are processed where they are.
+        needs ``karnet[gpu]``. PyTorch and CuPy arrays on a GPU need no `device`: they are processed
+        where they are, and so are those in host memory under scikit-learn's
+        ``array_api_dispatch=True``.
 
     Attributes
     ----------

@@ -16,7 +16,7 @@ from karnet._pages.style import INK
 from karnet._util.text_table import TextTable
 from karnet.datasets import DATASETS
 from karnet.paper import iris, report, xor
-from karnet.paper.methods import METHODS
+from karnet.paper.methods import DEPTHS, METHODS
 from karnet.paper.store import Fit, Store
 from karnet.paper.uci import Settings
 from karnet.paper.verdicts import Results
@@ -126,6 +126,17 @@ def test_a_report_shows_what_is_missing_as_such(written):
     assert "ended before the time limit (1 of the sets)" in text
     assert "not run in full" in text
     assert "for this section" not in text
+
+
+def test_depths_are_compared_on_shared_folds_and_sets_with_fewer_are_named(studies, tmp_path):
+    fits = [fit for fit in stand_in_fits() if fit.method in DEPTHS.values()]
+    fits += [fit._replace(trial=1, accuracy=0.0) for fit in fits if fit.dataset != "wine"]
+    fits.remove(next(fit for fit in fits if fit.method == DEPTHS[4] and fit.trial == 1))
+    path = report.write(tmp_path, Results(fits, *studies, SETTINGS, []))
+    text = " ".join(Page(path.read_text(encoding="utf-8")).text)
+    assert "These are 9 folds of 3 sets, in 2 trials." in text
+    assert "Not all folds of these trials were run on iris, wine." in text
+    assert "Sets that were not run: 1, 2," in text
 
 
 def test_what_a_user_writes_is_text_and_not_markup(written):

@@ -34,6 +34,22 @@ def is_foreign(x: Any) -> bool:
     return not is_host(x) and (library(x) in WRAPPED or hasattr(x, "__array_namespace__"))
 
 
+def is_remote(x: Any) -> bool:
+    """Return whether x is an array of another library on a device that NumPy cannot read."""
+    if not is_foreign(x):
+        return False
+    try:
+        np.asarray(without_gradient(x)[(slice(0),) * x.ndim])
+    except (TypeError, RuntimeError):
+        return True
+    return False
+
+
+def without_gradient(x: Any) -> Any:
+    """Return x without the record of operations that gradients are computed from, if it has one."""
+    return x.detach() if is_foreign(x) and hasattr(x, "detach") else x
+
+
 def namespace(x: Any) -> Any:
     """Return the module with the functions of the array standard for the library of x."""
     if isinstance(x, NUMPY):
@@ -49,9 +65,9 @@ def namespace(x: Any) -> Any:
     return array_api_compat.array_namespace(x)
 
 
-def device_of(x: Any) -> Any:
-    """Return the device of x; None in memory."""
-    return None if is_host(x) else x.device
+def described(x: Any) -> str:
+    """Return the library and the device of an array in words."""
+    return f"an array of {library(x)} on {'the CPU' if is_host(x) else x.device}"
 
 
 def like(x: Any, values: Any) -> Any:
@@ -73,7 +89,7 @@ def to_numpy(x: Any) -> NDArray[Any]:
     if isinstance(x, NUMPY):
         return np.asarray(x)
     if hasattr(x, "cpu"):  # torch
-        return np.asarray(x.detach().cpu())
+        return np.asarray(without_gradient(x).cpu())
     if hasattr(x, "get"):  # CuPy
         return np.asarray(x.get())
     xp = namespace(x)

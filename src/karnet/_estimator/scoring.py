@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import is_classifier
+from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.validation import _num_samples
 
-from .._arrays.namespace import is_foreign
+from .._arrays.namespace import to_numpy
 from .._lstsq.statistics import Moments, Sum
 from .._rows.memory import read_only
 from ..activations import Array
@@ -65,6 +67,8 @@ def _of_block(check: Check, statistic: Any, estimator: Any, X: Any, y: Any, weig
 class Scored:
     """A mixin with the score of scikit-learn, which takes one pass over Dask collections."""
 
+    predict: Callable[[Any], Any]
+
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the accuracy of a classifier or the R^2 of a regressor, as scikit-learn does.
 
@@ -88,12 +92,15 @@ class Scored:
             total = over_blocks(self, of_block, X, y, sample_weight)
             return float(total.value[0] / total.value[1]) if classifies else total.score
         n_rows = _num_samples(X)
-        if not is_foreign(y):
+        if not validation.is_dispatched(y):
             y = check(y, n_rows)
             dtype = getattr(getattr(self, "classes_", y), "dtype", y.dtype)
             if y.dtype.kind in "mM" and getattr(dtype, "kind", "f") not in "mM":
                 raise ValueError(f"y holds {y.dtype}, but the classes of the fit are {dtype}.")
         sample_weight = validation.check_weight(sample_weight, n_rows)
+        predictions, metric = self.predict(X), accuracy_score if classifies else r2_score
+        if not validation.is_dispatched(X):
+            predictions = to_numpy(predictions)
         with np.errstate(over="ignore", invalid="ignore"):  # squares of large errors may overflow
-            score = float(super().score(X, y, sample_weight))  # type: ignore[misc]
+            score = float(metric(y, predictions, sample_weight=sample_weight))
         return -np.inf if np.isnan(score) and n_rows > 1 else score

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn import get_config
+from sklearn.utils import get_tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
@@ -56,16 +57,38 @@ def check_inputs(estimator: Any, X: Any, *, reset: bool, finite: bool = True) ->
             "X is a Dask collection, which only fit, score and the methods that predict accept: "
             "compute one block after the other and pass the blocks."
         )
-    dispatched = arrays.is_foreign(X) and get_config()["array_api_dispatch"]
-    xp = arrays.namespace(X) if dispatched else np
-    options = {"dtype": [xp.float64, xp.float32], "ensure_all_finite": False}
+    if arrays.is_remote(X) and not get_tags(estimator).array_api_support:
+        raise ValueError(
+            f"X is {arrays.described(X)}, which {type(estimator).__name__} cannot use: give a "
+            "NumPy array, and device='cuda' to compute on a GPU."
+        )
     try:
-        checked = validate_data(estimator, X, reset=reset, accept_sparse="csr", **options)
+        checked = _validated(estimator, arrays.without_gradient(X), reset)
     except REFUSALS as error:
         raise _refusal(X, error) from error
     if finite or arrays.is_foreign(checked):
         refuse_infinite(checked, getattr(estimator, "feature_names_in_", None))
     return checked
+
+
+def _validated(estimator: Any, X: Any, reset: bool) -> Any:
+    """Return X as scikit-learn validates it; an array on a device stays there."""
+    options: dict[str, Any] = {"reset": reset, "ensure_all_finite": False}
+    dispatched = is_dispatched(X)
+    if dispatched or not arrays.is_remote(X):
+        xp = arrays.namespace(X) if dispatched else np
+        options |= {"dtype": [xp.float64, xp.float32], "accept_sparse": "csr"}
+        return validate_data(estimator, X, **options)
+    # Scikit-learn cannot read X: it sees zeros of the same shape, which take no memory.
+    xp = arrays.namespace(X)
+    kind = complex if xp.isdtype(X.dtype, "complex floating") else float
+    validate_data(estimator, np.broadcast_to(np.zeros((), kind), X.shape), **options)
+    return X if X.dtype in (xp.float64, xp.float32) else arrays.float64(X)
+
+
+def is_dispatched(x: Any) -> bool:
+    """Return whether scikit-learn computes with x by the functions of the library of x."""
+    return arrays.is_foreign(x) and bool(get_config()["array_api_dispatch"])
 
 
 def checked_block(names: Any, X: Any, y: Any, weight: Any) -> tuple[Any, Any, Any]:
@@ -76,13 +99,13 @@ def checked_block(names: Any, X: Any, y: Any, weight: Any) -> tuple[Any, Any, An
 
 def check_same_library(X: Any, weights: Any, method: str) -> None:
     """Raise an error if X is of another library, or on another device, than the weights."""
-    if not get_config()["array_api_dispatch"]:
+    if not any(is_dispatched(M) or arrays.is_remote(M) for M in (X, weights)):
         return
-    mine, fitted = (f"{type(M).__name__} on {arrays.device_of(M)}" for M in (X, weights))
-    if (arrays.is_foreign(X) or arrays.is_foreign(weights)) and mine != fitted:
+    mine, fitted = map(arrays.described, (X, weights))
+    if mine != fitted:
         raise ValueError(
             f"X of {method}() must use the same namespace and the same device as the X of fit(), "
-            f"but is a {mine} instead of a {fitted}."
+            f"but is {mine} instead of {fitted}."
         )
 
 
@@ -140,7 +163,9 @@ def _sentence(X: Any, message: str) -> str:
 
 
 def _column_without_numbers(X: Any) -> str | None:
-    table = np.empty(0) if hasattr(X, "tocoo") else np.asarray(X, dtype=object)
+    # Sparse matrices and arrays of other libraries hold nothing but numbers.
+    numbers = hasattr(X, "tocoo") or arrays.is_foreign(X)
+    table = np.empty(0) if numbers else np.asarray(X, dtype=object)
     for k in range(table.shape[1] if table.ndim == 2 else 0):
         try:
             table[:, k].astype(np.float64)

@@ -68,7 +68,7 @@ def reproduce(
         typer.Option(metavar="NAME...", help="Data sets by name, or number as in 17 or 1-39."),
     ] = [],  # noqa: B006
     slow_folds: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Folds of baselines and deep networks.")
+        int, typer.Option(min=1, metavar="N", help="Folds of the baselines.")
     ] = 1,
     time_limit: Annotated[
         float, typer.Option(min=0.0, metavar="S", help="Seconds for one slow training.")

@@ -121,7 +121,7 @@ def _inputs(estimator: Any, X: Any) -> list[Input]:
         return [("X", "FLOAT", n_features)]
     if not hasattr(X, "columns"):
         try:
-            rows = np.asarray(X)
+            rows = np.asarray(on_host(X))
         except (OverflowError, TypeError, ValueError) as error:
             raise ValueError("X must have rows of equal length.") from error
         if rows.shape[1:] != (n_features,):
@@ -204,13 +204,13 @@ def _set_output_types(operator: Any) -> None:
         label = StringTensorType if classes.dtype.kind == "O" else Int64TensorType
         operator.outputs[0].type, n_columns = label([None]), len(classes)
     else:
-        n_columns = len(estimator._networks()[0].layers[-1].w)
+        n_columns = estimator._networks()[0].layers[-1].w.shape[0]
     operator.outputs[-1].type = DoubleTensorType([None, n_columns])
 
 
 def _classes(estimator: Any) -> NDArray[Any]:
     """Return the classes in a type that ONNX has: 64-bit integers, or text as objects."""
-    classes = np.asarray(estimator.classes_)
+    classes = np.asarray(on_host(estimator.classes_))
     if classes.dtype.kind in "biu":
         return classes.astype(np.int64)
     if all(isinstance(each, str) for each in classes):
@@ -255,7 +255,7 @@ def _output(g: Graph, network: Network, x: str, activate: bool) -> str:
 def _classifier(g: Graph, estimator: Any, x: str) -> tuple[str, str]:
     networks, classes = estimator._networks(), _classes(estimator)
     last = networks[0].layers[-1]
-    if len(last.w) == 1:
+    if last.w.shape[0] == 1:
         low, high = known(last.f).phi(class_outputs(last.f, 2))[:, 0]
         Z = _outputs(g, networks, x, activate=False)
         decision = g.op("Mul", g.op("Sub", Z, (low + high) / 2.0), 2.0 / (high - low))

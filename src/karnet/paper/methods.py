@@ -84,8 +84,8 @@ COMPARED = (
 )
 DEEP = (
     DEFAULT,
-    Method(DEPTHS[3], "KARnet, 3 layers", factors=(2, 1), slow=True),
-    Method(DEPTHS[4], "KARnet, 4 layers", factors=(4, 2, 1), slow=True),
+    Method(DEPTHS[3], "KARnet, 3 layers", factors=(2, 1)),
+    Method(DEPTHS[4], "KARnet, 4 layers", factors=(4, 2, 1)),
 )
 # The coding with inputs scaled to [-1, 1].
 SYMMETRIC = Coding(scaler=partial(MinMaxScaler, (-1, 1)))

@@ -19,7 +19,7 @@ from ..datasets import DATASETS
 from . import figures, iris, xor
 from .methods import BASELINE, DEPTHS, EXPERIMENTS_OF_SETS, KARNET, METHODS, SAME_WIDTH
 from .store import Fit, Store
-from .summary import mean_difference, tables
+from .summary import AVERAGED, mean_difference, tables
 from .uci import Settings
 from .verdicts import HEADER, Results, factor, verdicts
 
@@ -273,26 +273,42 @@ def _depth(results: Results, folder: Path) -> list[str]:
     run = {n: name for n, name in DEPTHS.items() if results.of(name)}
     if 2 not in run or len(run) == 1:
         return _missing("depth")
-    methods = list(run.values())
-    results = results.on_common_folds(methods)
+    methods, results = list(run.values()), results.by_depth
     parts = []
     for n in sorted(set(run) - {2}):
         change, p_value = results.change_by_depth(n)
         test = "" if p_value is None else f", p = {p_value:.2g}"
         parts.append(f"{n} layers {change:+.2f} points{test}")
-    folds = _range(each.n_fits for each in results.of(KARNET))
     drawing = _per_set(results, {name: f"{n} layers" for n, name in run.items()}, time=False)
     return [
         page.paragraph(
             "The hidden layers have h units in two layers, 2h and h in three, and 4h, 2h and h in "
-            "four; h is chosen for each depth by cross-validation. The comparison uses the folds "
-            f"of the first trial that all depths were trained on; folds of each set: {folds}; "
-            f"sets: {len(results.of(KARNET))}. Change of the mean accuracy from two layers: "
-            f"{'; '.join(parts)}. p is the p-value of Wilcoxon's test over the sets."
+            "four; h is chosen for each depth by cross-validation. Depths are compared on the "
+            f"folds that all of them were trained on. {_shared_folds(results)} Change "
+            f"of the mean accuracy from two layers: {'; '.join(parts)}. p is the p-value of "
+            "Wilcoxon's test over the mean differences of the sets."
         ),
         _drawn(drawing, folder, "figure-10-depth", "Figure 10: accuracy and depth", "Test rows."),
         *map(page.table, tables(results.fits, methods)),
     ]
+
+
+def _shared_folds(results: Results) -> str:
+    """Return sentences on the folds that all depths share, and on the data sets with fewer."""
+    shared, n_folds = results.of(KARNET), results.settings.n_folds
+    n_trials = max((each.n_trials for each in shared), default=0)
+    fixed = {each.name for each in DATASETS.values() if each.fixed_split}
+    all_folds = {name: n_trials * (1 if name in fixed else n_folds) for name in DATASETS}
+    few = [each.dataset for each in shared if each.n_fits < all_folds[each.dataset]]
+    left_out = [str(number) for number in sorted({*AVERAGED} - {each.number for each in shared})]
+    return " ".join(
+        [
+            f"These are {sum(each.n_fits for each in shared)} folds of {len(shared)} sets, in "
+            f"{n_trials} trial{'' if n_trials == 1 else 's'}.",
+            *([f"Not all folds of these trials were run on {', '.join(few)}."] if few else []),
+            *([f"Sets that were not run: {', '.join(left_out)}."] if left_out else []),
+        ]
+    )
 
 
 def _choices(results: Results, folder: Path) -> list[str]:

@@ -136,8 +136,8 @@ def tables(fits: Sequence[Fit], methods: Sequence[str]) -> list[TextTable]:
 
 def _accuracies(summaries: list[Summary], methods: list[Method]) -> TextTable:
     note = (
-        "Baselines and deep networks are trained on some folds of the first trial only; * marks "
-        "data sets on which the time limit ended a training."
+        "Baselines are trained on some folds of the first trial only; * marks data sets on which "
+        "the time limit ended a training."
     )
     means = [mean_over_sets(summaries, method.name, "accuracy") for method in methods]
     paper = (per_cent(REPORTED["accuracy"].get(method.name)) for method in methods)

@@ -52,11 +52,13 @@ class Results:
         """Ratios of the baseline's training time to KARnet's at the same width, by data set."""
         return list(summary.speed_ratios(self.fits, BASELINE, SAME_WIDTH).values())
 
-    def on_common_folds(self, methods: Sequence[str]) -> Results:
-        """Return the results of these methods on the folds that all of them were trained on."""
-        folds = [{fit.key[1:] for fit in self.fits if fit.method == name} for name in methods]
-        common = set.intersection(*folds)
-        fits = [fit for fit in self.fits if fit.method in methods and fit.key[1:] in common]
+    @cached_property
+    def by_depth(self) -> Results:
+        """The results by number of layers, on the folds that all depths were trained on."""
+        run = [name for name in DEPTHS.values() if self.of(name)]
+        folds = [{fit.key[1:] for fit in self.fits if fit.method == name} for name in run]
+        common = set.intersection(*folds) if folds else set()
+        fits = [fit for fit in self.fits if fit.method in run and fit.key[1:] in common]
         return replace(self, fits=fits)
 
     def change_by_depth(self, n_layers: int) -> tuple[float | None, float | None]:
@@ -124,6 +126,7 @@ def _speed_row(results: Results) -> Row:
 
 
 def _depth_row(results: Results) -> Row:
+    results = results.by_depth
     changes = {n: results.change_by_depth(n) for n in (3, 4)}
     ours = (f"{n} layers {points:+.1f} points" for n, (points, _) in changes.items() if points)
     same = all((p_value or 0.0) > 0.05 for _, p_value in changes.values())
