@@ -222,7 +222,7 @@ def over_triangle(A: Any, R: Any) -> Any:
     # A triangular solver would take twice as long as products with inverses of diagonal blocks.
     Q = namespace(A).empty(A.shape, dtype=A.dtype, device=A.device)
     for start in range(0, R.shape[0], TRIANGLE_BLOCK):
-        block = slice(start, start + TRIANGLE_BLOCK)
+        block = slice(start, min(start + TRIANGLE_BLOCK, R.shape[0]))
         rest = A[:, block] - Q[:, :start] @ R[:start, block] if start else A[:, block]
         Q[:, block] = rest @ inverse_triangle(R[block, block])
     return Q
