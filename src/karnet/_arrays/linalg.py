@@ -186,6 +186,13 @@ def cholesky_factor(K: Any) -> Any:
     return R if R is not None and float(xp.sum(R)) < np.inf else None
 
 
+def times_triangle(A: Any, R: Any, overwrite: bool = False) -> Any:
+    """Return ``A R`` for an upper triangle R."""
+    if is_host(A):
+        return np.asarray(blas.dtrmm(1.0, R, A.T, trans_a=1, overwrite_b=overwrite)).T
+    return A @ R
+
+
 def signed_sums(A: Any, places: Any, signs: Any, n_sums: int) -> Any:
     """Return sums of rows of A: each row is added, with its signs, at its places."""
     if is_host(A):
@@ -215,10 +222,10 @@ def solve_triangle(R: Any, B: Any, transposed: bool = False) -> Any:
     return xp.linalg.solve(R.T if transposed else R, B)
 
 
-def over_triangle(A: Any, R: Any) -> Any:
+def over_triangle(A: Any, R: Any, overwrite: bool = False) -> Any:
     """Return ``A R^-1`` for an upper triangle R; entries below the diagonal are ignored."""
     if is_host(A):
-        return np.asarray(blas.dtrsm(1.0, R, A.T, trans_a=1)).T
+        return np.asarray(blas.dtrsm(1.0, R, A.T, trans_a=1, overwrite_b=overwrite)).T
     # A triangular solver would take twice as long as products with inverses of diagonal blocks.
     Q = namespace(A).empty(A.shape, dtype=A.dtype, device=A.device)
     for start in range(0, R.shape[0], TRIANGLE_BLOCK):

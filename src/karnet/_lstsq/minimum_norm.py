@@ -38,14 +38,19 @@ class MinimumNorm:
     projected: Map | None = None
 
     @classmethod
-    def of(cls, rcond: float, R: Array, centre: Centre | None = None) -> MinimumNorm:
-        """Compute the rank of R with columns scaled, and solutions at this rank."""
+    def of(
+        cls, rcond: float, R: Array, centre: Centre | None = None, vectors: bool = False
+    ) -> MinimumNorm:
+        """Compute the rank of R with columns scaled, and solutions at this rank.
+
+        With the default cut-off, singular vectors are seldom needed, and the values alone take less
+        time; `vectors` says that they are likely to be.
+        """
         n, here = R.shape[1], arrays.to_numpy(R)
         norms = column_norms(here)
         unit, scale = R / arrays.like(R, norms), lapack.exact_scale(norms)
-        # With the default cut-off, vectors are seldom needed, and the values alone take less time.
-        values = arrays.is_host(R) and rcond <= lapack.default_rcond(n + 1)
-        factors = None if values else lapack.svd(unit)
+        vectors = vectors or rcond > lapack.default_rcond(n + 1)
+        factors = lapack.svd(unit) if vectors else None
         s = lapack.singular_values(unit) if factors is None else factors[1]
         rank = int(np.sum(lapack.significant(s, rcond)))
         # Whether the cut-off leaves out directions that are not rounding.

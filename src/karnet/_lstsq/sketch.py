@@ -48,6 +48,11 @@ DEPENDENT_ULPS = 32.0
 PLAIN_RCOND = 1e-5
 # Least reciprocal condition of Q, times the root of its number of columns: about 0.2 is usual.
 LEAST_RCOND_OF_Q = 0.03
+# Reciprocal condition of R above which its inverse keeps enough digits to be refined: to multiply
+# by it takes less time in memory than to solve.
+INVERTED_RCOND = 1e-8
+# Factor by which singular values in a sketch may be off.
+CERTAIN_FACTOR = 3.0
 # Share of independent columns above which products of all columns take less time than a selection.
 MOST_COLUMNS = 0.95
 # Rows of a triangle from which on a device computes its singular values faster than the host.
@@ -217,9 +222,9 @@ class SketchedTriangle:
         """Return the map from Z to the solution W of ``T W = Z``."""
         T, centre, basis = self.triangle.R, self.triangle.centre if p.bias else None, self.basis
         # The singular values of T are those of the triangle in the sketch to a factor of 2.
-        if algebra.certain_rcond(basis.R) <= lapack.ESTIMATE_FACTOR * p.rcond:
+        if algebra.certain_rcond(basis.R) <= CERTAIN_FACTOR * p.rcond:
             small = min(T.shape) < LARGE_SVD
-            return MinimumNorm.of(p.rcond, T if small else self.T, centre)
+            return MinimumNorm.of(p.rcond, T if small else self.T, centre, vectors=True)
         if basis.columns is None:
             return MinimumNorm(p.n_columns, self._from_rows, centre)
         F = without_rounding(basis.coordinates, p.n)
@@ -287,11 +292,13 @@ def _products_of(p: Problem, basis: Basis, centre: Centre) -> tuple[Array, Array
     near, scale, columns = centre.near(basis.scale), basis.scale_1, basis.columns
     if not basis.well_conditioned:
         reduce, centre = _over_independent(p, basis, centre)
-        both = reduce(partial(_products, centre, near, basis.R * scale))
+        R, inverse = basis.R * scale, basis.reciprocal_condition > INVERTED_RCOND
+        R = algebra.inverse_triangle(R) if inverse else R
+        both = reduce(partial(_products, centre, near, R, inverse))
         return both.first, both.second
     some = columns is not None and len(columns) < MOST_COLUMNS * p.n
     reduce, centre = _over_independent(p, basis, centre) if some else (p.reduce, centre)
-    both = reduce(partial(_products, centre, near, None))
+    both = reduce(partial(_products, centre, near, None, False))
     G, C = both.first, both.second
     if not some:
         G, C = basis.rows_of_independent(G), basis.rows_of_independent(C)
@@ -306,15 +313,17 @@ def _over_independent(p: Problem, basis: Basis, centre: Centre) -> tuple[Reduce,
     return p.over_columns(basis.columns), centre.of_columns(basis.columns)
 
 
-def _products(centre: Centre, near: bool, R: Array | None, *block: *Block) -> Pair:
+def _products(centre: Centre, near: bool, R: Array | None, inverse: bool, *block: *Block) -> Pair:
     """Return Q'Q and Q'B of a block of rows, where ``Q = A R^-1``, or A without R.
 
-    Near means are subtracted from the products of A.
+    If `inverse`, R is given as its inverse. Near means are subtracted from the products of A.
     """
     if R is None and near:
         return _products_about_zero(centre, *block)
-    A, B = centre.subtract(*block)
-    Q = A if R is None else algebra.over_triangle(A, arrays.like(A, R))
+    Q, B = centre.subtract(*block)
+    if R is not None:
+        apply = algebra.times_triangle if inverse else algebra.over_triangle
+        Q = apply(Q, arrays.like(Q, R), overwrite=bool(centre.weight) and arrays.is_host(Q))
     return Pair(algebra.symmetric_product(Q), Q.T @ B)
 
 
