@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from time import perf_counter
 
 import numpy as np
@@ -21,8 +21,10 @@ from .views import Stretched
 class SearchSizes:
     """The sizes of a search; tests change them."""
 
-    # Largest number of rows that the search for members uses.
+    # Largest number of rows of a table that the search for members uses as a whole.
     rows: int = 500
+    # The share of this number that is sampled from a longer table.
+    sampled: float = 0.8
     # About the number of rows that rank candidates.
     ranking: int = 120
     # The number of folds that judge members with a hidden layer that labels shaped.
@@ -36,7 +38,9 @@ class SearchSizes:
     # Largest number of members for a table with more rows than the search uses.
     n_members_of_long_tables: int = 2
     # Rows that shape hidden layers of long tables, as a multiple of `rows`; all others judge.
-    shaping: int = 4
+    shaping: int = 3
+    # About the number of rows that judge the sizes of layers of long tables.
+    judging: int = 3000
     # About the number of rows over which importances are averaged.
     importance_rows: int = 300
 
@@ -96,6 +100,8 @@ def fit_average(
     """
     budget = Budget(seconds, perf_counter())
     n_rows = budget.rows_to_search(min(SEARCH_SIZES.rows, width))
+    if n_rows < len(X):
+        n_rows = max(int(SEARCH_SIZES.sampled * n_rows), min(FEWEST, n_rows))
     shaping = _sample(strata, max(n_rows, min(len(X) // 3, SEARCH_SIZES.shaping * n_rows)), rng)
     rows = shaping[_sample(strata[shaping], n_rows, rng)]
     whole = len(rows) == len(X)
@@ -120,9 +126,13 @@ def fit_average(
             members = [Search(X, targets, folds).like(member) for member in few]
         else:
             honest[shaping] = False
-            few = [_shaped_by(member, X[shaping], targets.of(shaping)) for member in few]
-            centres = X[_sample(strata, h, rng)]
-            members = _grown(few, centres, X, targets, honest, device)
+            some = np.flatnonzero(honest)[:: max(honest.sum() // SEARCH_SIZES.judging, 1)]
+            sized = _sized(few, X[_sample(strata, h, rng)], X[some], targets.of(some), device)
+            shape = partial(_shaped_by, X=X[shaping], targets=targets.of(shaping))
+            members = [
+                with_centres(shape(member), Z, X, targets, device, near)
+                for member, Z, near in sized
+            ]
     left_out = np.mean([member.left_out for member in members], axis=0)
     return Average(members, tried, left_out, honest)
 
@@ -154,43 +164,41 @@ def _shaped_by(member: Member, X: Array, targets: RidgeTargets) -> Member:
     return replace(member, network=replace(member.network, view=view, input_map=kernel))
 
 
-def _grown(
-    members: list[Member],
-    centres: Array,
-    X: Array,
-    targets: RidgeTargets,
-    honest: Mask,
-    device: str | None,
-) -> list[Member]:
-    """Return the best of the members with layers of finite width, fitted to all rows.
+def _sized(
+    members: list[Member], centres: Array, X: Array, targets: RidgeTargets, device: str | None
+) -> list[tuple[Member, Array, float | None]]:
+    """Return the best members for layers of finite width, with centres and a ridge for each.
 
-    A quarter of the centres ranks them. It is enough if it hardly reduces the error of an eighth;
-    otherwise the layer has all centres.
+    Layers with a quarter of the centres, fitted to the given rows, rank the members. A quarter is
+    enough if it hardly reduces the error of an eighth; otherwise all are used.
     """
-
-    def layer(member: Member, some: Array) -> Member:
-        found = with_centres(member, some, X, targets, device)
-        judged = np.where(honest[:, None], found.left_out, np.nan)
-        return replace(found, error=targets.error(judged))
-
     if len(centres) < FEWEST_GROWN:
-        return [layer(member, centres) for member in members]
-    eighths = [layer(member, centres[::8]) for member in members]
-    quarters = [layer(member, centres[::4]) for member in eighths]
-    small = {quarter.shape: eighth.error for eighth, quarter in zip(eighths, quarters, strict=True)}
+        return [(member, centres, None) for member in members]
+    small = [with_centres(member, centres[::8], X, targets, device) for member in members]
+    large = [with_centres(each, centres[::4], X, targets, device, each.alpha_) for each in small]
+    most = (1.0 + SEARCH_SIZES.margin_of_long_tables) * min(each.error for each in large)
     return [
-        layer(quarter, centres) if quarter.error < LEAST_GAIN * small[quarter.shape] else quarter
-        for quarter in _within(SEARCH_SIZES.margin_of_long_tables, quarters)
+        (member, centres[:: 1 if after.error < LEAST_GAIN * before.error else 4], after.alpha_)
+        for member, before, after in zip(members, small, large, strict=True)
+        if after.error <= most
     ]
 
 
 def with_centres(
-    member: Member, centres: Array, X: Array, targets: RidgeTargets, device: str | None = None
+    member: Member,
+    centres: Array,
+    X: Array,
+    targets: RidgeTargets,
+    device: str | None = None,
+    near: float | None = None,
 ) -> Member:
-    """Return a member with the distinct rows of `centres` as centres, fitted to all rows."""
+    """Return a member with the distinct rows of `centres` as centres, fitted to all rows.
+
+    The ridge may be known to be near another.
+    """
     Z = np.unique(member.view(centres), axis=0)
     kernel = member.kernel_map.at(Z)
-    fit = fit_nystroem(kernel, member.view, X, targets, device, near=member.alpha_)
+    fit = fit_nystroem(kernel, member.view, X, targets, device, near=near)
     return Member(member.shape, *fit, width=len(Z))
 
 

@@ -30,6 +30,9 @@ from ..kernels import KERNELS, Kernel
 from ..loo import RidgePath
 from .views import View
 
+# Least ridge at the start of a way downhill: next to smaller ones, errors may hardly change.
+LEAST_START = 1e-3
+
 
 @dataclass(frozen=True)
 class Shape:
@@ -154,7 +157,7 @@ def fit_near(
         return fit_ridge(K, kernel, targets, view, float(ridges[k]))
 
     i = shapes.index(start.shape)
-    place = i, nearest(problem(i)[2], start.alpha_)
+    place = i, nearest(problem(i)[2], max(start.alpha_, LEAST_START))
     i, k = downhill(lambda i, k: fit(i, k).error, place, (len(shapes), len(targets.ridges)))
     return Member(shapes[i], *fit(i, k))
 

@@ -133,9 +133,10 @@ def sensitivities(network: Network, X: Array) -> Iterator[Array]:
 def _city_block(kernel: KernelMap, A: Array, Z: Array, V: Array) -> Iterable[Array]:
     K = KERNELS[kernel.kernel](A, Z, kernel.scale)
     slopes, signs = np.empty((V.shape[1], *A.shape)), np.empty_like(K)
+    n_values = 1 + np.count_nonzero(np.diff(np.sort(Z, axis=0), axis=0), axis=0)
     for j in range(A.shape[1]):
-        values, codes = np.unique(Z[:, j], return_inverse=True)
-        if len(values) <= FEW_VALUES:  # sums over the centres of each value
+        if n_values[j] <= FEW_VALUES:  # sums over the centres of each value
+            values, codes = np.unique(Z[:, j], return_inverse=True)
             of_value = codes[:, None] == np.arange(len(values))
             sums = K @ (of_value[:, :, None] * V[:, None]).reshape(len(Z), -1)
             sums = sums.reshape(len(A), len(values), -1)

@@ -112,10 +112,10 @@ class Landmarks:
         left_out = y - residual * root / divisor[:, None]
         return residual * weight[:, None], left_out
 
-    def best_ridge(self, ridges: Array, near: float = 1.0) -> float:
+    def best_ridge(self, ridges: Array, near: float | None = None) -> float:
         """Return the ridge with the least leave-one-out error of a sample of rows.
 
-        The search goes downhill from the candidate nearest to `near`.
+        With `near`, the search goes downhill from the nearest candidate.
         """
         some = self.rows.every(max(len(self.rows) // N_SAMPLED, 1)).gathered()
         K, y, weight = some.X, some.y, some.weight
@@ -127,7 +127,10 @@ class Landmarks:
             _, left_out = self._left_out(*self.coef(float(ridges[k])), K, features, y, weight)
             return targets.error(arrays.to_numpy(left_out))
 
-        (best,) = downhill(error, (nearest(ridges, near),), (len(ridges),))
+        if near is None:
+            best = last_of_least([error(k) for k in range(len(ridges))])
+        else:
+            (best,) = downhill(error, (nearest(ridges, near),), (len(ridges),))
         return float(ridges[best])
 
 
@@ -153,12 +156,12 @@ def fit_nystroem(
     targets: RidgeTargets,
     device: str | None = None,
     ridges: Array = RIDGES,
-    near: float = 1.0,
+    near: float | None = None,
 ) -> RidgeFit:
     """Fit a kernel network with given centres to all rows, in blocks, on a device if one is given.
 
     The selected ridge, one of a geometric progression instead of those of the targets, has the
-    least error of a sample of rows, or of the splits. The search for it starts at the ridge `near`.
+    least error of a sample of rows, or of the splits. It may be known to be near another.
     """
     layer = Landmarks.of(kernel, view, Rows(X, targets.Y, targets.weight), device)
 
