@@ -76,20 +76,23 @@ class Search:
             yield members
 
     def plain(self, kernel: str, views: Iterable[str]) -> list[Member]:
-        """Return the best member of each view with this kernel, or of the view that ranks first."""
-        shapes = {
-            name: [
-                Shape(name, kernel, scale, depth)
-                for scale in SCALES.get(kernel, (1.0,))
-                for depth in DEPTHS.get(kernel, (1,))
-            ]
+        """Return the best member of each view with this kernel."""
+        return [
+            self._best(
+                [
+                    Shape(name, kernel, scale, depth)
+                    for scale in SCALES.get(kernel, (1.0,))
+                    for depth in DEPTHS.get(kernel, (1,))
+                ],
+                *self.views[name],
+            )
             for name in views
-        }
-        ranked = {name: self._ranked(shapes[name], *self.views[name]) for name in shapes}
-        if self.sample is None:
-            return list(ranked.values())
-        name = min(ranked, key=lambda name: ranked[name].error)
-        return [fit_near(ranked[name], shapes[name], *self.views[name], self.targets)]
+        ]
+
+    def _best(self, shapes: list[Shape], view: View, A: Array) -> Member:
+        """Return the best member for all rows A, near the best one for the sample."""
+        first = self._ranked(shapes, view, A)
+        return first if self.sample is None else fit_near(first, shapes, view, A, self.targets)
 
     def _ranked(self, shapes: list[Shape], view: View, A: Array) -> Member:
         """Return the best member for the sample; an interrupt cancels fits not yet begun."""
@@ -119,10 +122,7 @@ class Search:
         view, k = _stretched_view(before, self.targets.weight), before.shape.rounds + 1
         shapes = [replace(before.shape, scale=scale, rounds=k) for scale in STRETCHED_SCALES]
         A = stretch(before.rounds[0].X_fit_, view.root)
-        member = self._ranked(shapes, view, A)
-        if self.sample is not None:
-            member = fit_near(member, shapes, view, A, self.targets)
-        return replace(member, before=before)
+        return replace(self._best(shapes, view, A), before=before)
 
     def _left_out(self, member: Member) -> Array:
         """Return, for a member and those before it, the predictions for each fold without it."""

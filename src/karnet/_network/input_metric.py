@@ -34,7 +34,7 @@ MOST_INPUTS = 300
 # Largest number of values of an input for which the centres of each value are added up.
 FEW_VALUES = 4
 # Largest number of rows over which the metric of a kernel network is averaged.
-METRIC_ROWS = 200
+METRIC_ROWS = 300
 
 
 def input_metric(network: Network, rows: Table) -> Array:
