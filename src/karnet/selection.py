@@ -50,7 +50,8 @@ class KARClassifierCV(Scored, ClassifierMixin, KARNetworkCV):
         hidden layers. By default 17 ridges from 1e-6 to 100.
     width : int, default=1500
         For tables of up to this number of rows, hidden layers are infinitely wide, and the cost
-        grows with the cube of the number of rows. For longer tables, this is the number of units.
+        grows with the cube of the number of rows. For longer tables, this is the largest number of
+        units; a quarter of them is used if more would hardly reduce the error.
     cv : int, splitter or iterable, default=None
         The cross-validation by which networks are selected. None is leave-one-out; other values
         are as in scikit-learn.
@@ -243,7 +244,8 @@ class KARRegressorCV(Scored, RegressorMixin, KARNetworkCV):
         hidden layers. By default 17 ridges from 1e-6 to 100.
     width : int, default=1500
         For tables of up to this number of rows, hidden layers are infinitely wide, and the cost
-        grows with the cube of the number of rows. For longer tables, this is the number of units.
+        grows with the cube of the number of rows. For longer tables, this is the largest number of
+        units; a quarter of them is used if more would hardly reduce the error.
     cv : int, splitter or iterable, default=None
         The cross-validation by which networks are selected. None is leave-one-out; other values
         are as in scikit-learn.

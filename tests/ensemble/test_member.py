@@ -4,12 +4,22 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.spatial import minkowski_distance
 
 from karnet._ensemble.jackknife import jackknife_plus
-from karnet._ensemble.member import Member, Shape, fit_all, solved
+from karnet._ensemble.member import Member, Shape, fit_all, fit_near, solved
 from karnet._ensemble.search import Search
 from karnet._ensemble.views import VIEWS
-from karnet._network.infinite_width import LEAST_RIDGE, RidgeTargets
+from karnet._network import input_metric
+from karnet._network.infinite_width import (
+    LEAST_RIDGE,
+    KernelMap,
+    RidgeTargets,
+    downhill,
+    fit_kernel,
+    fit_ridge,
+    kernel_network,
+)
 from karnet._network.input_metric import kernel_metric, metric_root
 from karnet._network.layers import scores
 from karnet._network.nystroem import fit_nystroem
@@ -55,6 +65,16 @@ def test_kernels_are_positive_with_ones_on_the_diagonal(kernel):
     assert np.linalg.eigvalsh(K).min() > -1e-10
 
 
+@pytest.mark.parametrize(("geometry", "p"), [("laplace_l1", 1), ("laplace", 2)])
+def test_distances_in_columns_of_two_values_are_those_of_all_columns(geometry, p):
+    local = np.random.default_rng(3)
+    few = np.where(local.random((30, 12)) < 0.5, local.standard_normal(12), 7.0)
+    for rows in (few, np.hstack([few, local.standard_normal((30, 2))])):
+        D = KERNELS[geometry].geometry(rows[:20], rows[10:])
+        assert (D[np.arange(10, 20), np.arange(10)] == 0.0).all()
+        np.testing.assert_allclose(D, minkowski_distance(rows[:20, None], rows[10:], p), rtol=1e-12)
+
+
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.kernel)
 def test_a_member_predicts_what_it_was_solved_for(shape):
     member = fitted(shape)
@@ -81,6 +101,39 @@ def test_left_out_predictions_are_those_of_a_refit(shape):
         found = np.linalg.solve(system, np.vstack([Y[kept], np.zeros((1, 2))]))
         np.testing.assert_allclose(member.left_out[i], (k @ found[:-1] + found[-1])[0], atol=1e-7)
     assert absolute.kernel == shape.kernel
+
+
+@pytest.mark.parametrize("alpha", [1e-4, 0.1, 10.0])
+@pytest.mark.parametrize("weight", [np.ones(M), WEIGHT, np.arange(M) % 3 + 1.0])
+def test_one_ridge_is_judged_as_all_ridges_are(weight, alpha):
+    kernel = KernelMap("gaussian", 1.0, Z=A)
+    targets = RidgeTargets(Y, weight, np.array([alpha]))
+    path = fit_kernel(kernel(A), kernel, targets).path
+    fit = fit_ridge(kernel(A), kernel, targets, None, alpha)
+    np.testing.assert_allclose(fit.left_out, path.loo(alpha), atol=1e-8)
+    np.testing.assert_allclose(scores(fit.network, A), path.fitted(alpha), atol=1e-8)
+
+
+@pytest.mark.parametrize("start", [(0, 0), (3, 16), (6, 2)])
+def test_the_way_downhill_ends_in_the_valley_after_few_steps(start):
+    tried = []
+
+    def error(i, k):
+        tried.append((i, k))
+        return 1.0 + (i - 4) ** 2 + (k - 11) ** 2
+
+    assert downhill(error, start, (7, 17)) == (4, 11)
+    assert len(tried) == len(set(tried)) < 25
+
+
+@pytest.mark.parametrize("scale", [0.25, 4.0])
+def test_a_member_near_another_is_better_and_judged_by_all_rows(scale):
+    shapes = [Shape("standard", "gaussian", scale) for scale in (0.25, 0.5, 1.0, 2.0, 4.0)]
+    start = fitted(Shape("standard", "gaussian", scale))
+    found = fit_near(start, shapes, VIEW, A, TARGETS)
+    assert found.error < start.error
+    assert found.shape != start.shape
+    np.testing.assert_allclose(TARGETS.error(found.left_out), found.error)
 
 
 @pytest.mark.parametrize("shape", SHAPES[:4], ids=lambda shape: shape.kernel)
@@ -140,6 +193,15 @@ def test_the_metric_is_that_of_differences_of_predictions(shape):
     np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-6 * np.abs(expected).max())
 
 
+def test_the_metric_is_the_same_for_inputs_of_few_values(monkeypatch):
+    Z = np.column_stack([X[:, 0], X[:, 1] > 0.0, np.round(X[:, 2]).clip(-1.0, 1.0)])
+    kernel = KernelMap("laplace_l1", 2.0, Z=Z)
+    network = kernel_network(Y, np.zeros(2), kernel, None)
+    metric = kernel_metric(network, Z, WEIGHT)
+    monkeypatch.setattr(input_metric, "FEW_VALUES", 0)
+    np.testing.assert_allclose(metric, kernel_metric(network, Z, WEIGHT), rtol=1e-12)
+
+
 def test_the_root_of_a_metric_squares_to_it():
     B = rng.standard_normal((4, 4))
     metric = B @ B.T
@@ -159,11 +221,30 @@ def test_stretching_finds_the_inputs_that_matter():
     target = np.sin(2.0 * Z[:, :1]) * np.sign(Z[:, 1:2])
     folds = [np.arange(k, 150, 5) for k in range(5)]
     search = Search(Z, RidgeTargets(target, np.ones(150), RIDGES), folds)
-    plain = search.plain("standard", "gaussian")
+    plain = search.plain("gaussian", ["standard"])[0]
     best = min(search.shaped(plain), key=lambda member: member.error)
     assert best.error < 0.8 * plain.error
     squares = np.diag(best.view.root @ best.view.root.T)
     assert squares[:2].sum() > 0.7 * squares.sum()
+
+
+def test_a_sample_ranks_candidates_and_all_rows_judge_members():
+    local = np.random.default_rng(7)
+    Z = local.standard_normal((150, 3))
+    target = np.sin(2.0 * Z[:, :1]) + 0.1 * local.standard_normal((150, 1))
+    folds = [np.arange(k, 150, 5) for k in range(5)]
+    targets = RidgeTargets(target, np.ones(150), RIDGES)
+    *_, members = Search(Z, targets, folds, sample=np.arange(0, 150, 3)).members()
+    *_, thorough = Search(Z, targets, folds).members()
+    for member in members:
+        assert len(member.X_fit_) == 150
+        if member.shape.rounds == 0:
+            again = solved(member.shape, member.view, member.X_fit_, targets, member.alpha_)
+            assert again.scale == member.scale
+            np.testing.assert_allclose(predicted(again, Z), predicted(member, Z), atol=1e-8)
+            np.testing.assert_allclose(targets.error(member.left_out), member.error)
+    least = min(member.error for member in thorough)
+    assert min(member.error for member in members) < 1.1 * least
 
 
 def test_predictions_of_stretched_members_for_a_fold_do_not_depend_on_its_labels():
@@ -175,7 +256,7 @@ def test_predictions_of_stretched_members_for_a_fold_do_not_depend_on_its_labels
     def left_out(target):
         targets = RidgeTargets(target, np.ones(60), np.array([0.1]))
         search = Search(Z, targets, folds)
-        return search.shaped(search.plain("standard", "laplace_l1"))[-1].left_out[folds[0]]
+        return search.shaped(search.plain("laplace_l1", ["standard"])[0])[-1].left_out[folds[0]]
 
     changed = target.copy()
     changed[folds[0]] += 0.01

@@ -197,6 +197,15 @@ def test_more_rows_than_units_are_learned_in_blocks(estimator, search_sizes):
         assert 0.85 < np.mean((low <= y) & (y <= high)) <= 1.0
 
 
+@pytest.mark.parametrize(("learnable", "units"), [(False, 100), (True, 400)])
+def test_layers_grow_as_long_as_that_reduces_the_error(learnable, units, search_sizes):
+    search_sizes(rows=60)
+    X, noise = table(1200, 2)[0], np.random.default_rng(4).standard_normal(1200)
+    y = np.sin(3.0 * X).sum(axis=1) if learnable else noise
+    net = KARRegressorCV(width=400, random_state=0).fit(X, y)
+    assert {member.hidden_layer_sizes for member in net.estimators_} == {(units,)}
+
+
 def test_a_long_table_of_few_rows_more_than_searched_is_learned_whole(search_sizes):
     search_sizes(rows=60)
     X, y = table(200, 3)

@@ -142,7 +142,7 @@ def test_members_of_all_kinds_come_back(kernel, view, tmp_path):
         with_centres(plain, rows[:8], rows, targets, None),
     ]
     estimator = KARRegressorCV(random_state=0, n_estimators=1).fit(rows, TARGETS["two outputs"])
-    estimator.estimators_ = [each.trimmed(path=True) for each in members]
+    estimator.estimators_ = [each.trimmed(targets) for each in members]
     assert_comes_back(estimator, tmp_path / "net.karnet", rows + 0.01)
 
 

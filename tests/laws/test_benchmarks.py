@@ -51,3 +51,10 @@ def test_pictures_are_drawn(script, tmp_path):
 def test_mixed_tables_are_compared():
     printed = run("benchmarks/mixed_tables.py", "--sets", "votes", "--only", "1")
     assert "Each command under 20 s" in printed
+
+
+def test_the_time_of_the_search_is_compared():
+    same = ("--against", str(ROOT / "src"))
+    printed = run("benchmarks/search_time.py", "--sets", "iris", *same)
+    assert "CPU time over that of the forest" in printed
+    assert "+0.000 +- 0.000 points" in printed

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from time import perf_counter
 
 import numpy as np
@@ -12,8 +12,8 @@ from .._network.infinite_width import RidgeTargets
 from .._network.input_metric import kernel_metric
 from .._network.nystroem import fit_nystroem
 from .._util.types import Array, Indices, Mask
-from .member import Member
-from .search import ERROR, Search, refitted
+from .member import Member, kernel_of_rows
+from .search import ERROR, Search, renewed
 from .views import Stretched
 
 
@@ -21,21 +21,37 @@ from .views import Stretched
 class SearchSizes:
     """The sizes of a search; tests change them."""
 
-    # Largest number of rows that the search for members uses.
+    # Largest number of rows of a table that the search for members uses as a whole.
     rows: int = 500
+    # The share of this number that is sampled from a longer table.
+    sampled: float = 0.8
+    # About the number of rows that rank candidates.
+    ranking: int = 120
     # The number of folds that judge members with a hidden layer that labels shaped.
     n_folds: int = 5
+    # The number of these folds for a table with more rows than the search uses.
+    n_folds_of_long_tables: int = 3
     # Members whose error exceeds the least by at most this share are averaged.
     margin: float = 0.15
+    # The same for a table with more rows than the search uses.
+    margin_of_long_tables: float = 0.05
     # Largest number of members for a table with more rows than the search uses.
     n_members_of_long_tables: int = 2
     # Rows that shape hidden layers of long tables, as a multiple of `rows`; all others judge.
-    shaping: int = 4
+    shaping: int = 3
+    # About the number of rows that judge the sizes of layers of long tables.
+    judging: int = 3000
     # About the number of rows over which importances are averaged.
     importance_rows: int = 300
 
 
 SEARCH_SIZES = SearchSizes()
+# Candidates are ranked on a sample if there are at least so many times as many rows.
+HARDLY_MORE = 1.5
+# More centres are used if twice as many reduced the error to less than this share.
+LEAST_GAIN = 0.99
+# Fewest centres of which a part is tried before all of them.
+FEWEST_GROWN = 400
 
 
 @dataclass(frozen=True)
@@ -80,21 +96,21 @@ def fit_average(
 
     The targets hold the rule that judges members. `strata` are groups of rows with equal shares in
     samples and folds. `width` is the largest number of rows for infinitely wide layers, and the
-    number of units for longer tables, whose layers are fitted on the device.
+    largest number of units for longer tables, whose layers are fitted on the device.
     """
     budget = Budget(seconds, perf_counter())
     n_rows = budget.rows_to_search(min(SEARCH_SIZES.rows, width))
+    if n_rows < len(X):
+        n_rows = max(int(SEARCH_SIZES.sampled * n_rows), min(FEWEST, n_rows))
     shaping = _sample(strata, max(n_rows, min(len(X) // 3, SEARCH_SIZES.shaping * n_rows)), rng)
     rows = shaping[_sample(strata[shaping], n_rows, rng)]
     whole = len(rows) == len(X)
-    seen = targets if whole else targets.of(rows)
-    folds = seen.splits or _folds(strata[rows], SEARCH_SIZES.n_folds, rng)
-    for found in Search(X[rows], seen, folds).members():
+    search = _search(X[rows], targets if whole else targets.of(rows), strata[rows], whole, rng)
+    for found in search.members():
         tried = sorted(found, key=ERROR)
         if not budget.searches(whole):
             break
-    most = (1.0 + SEARCH_SIZES.margin) * tried[0].error
-    good = [member for member in tried if member.error <= most]
+    good = _within(SEARCH_SIZES.margin, tried)
     honest = np.ones(len(X), dtype=bool)
     if whole:
         members = good[:n_members]
@@ -106,30 +122,83 @@ def fit_average(
         h = budget.units(X.shape, width, len(few))
         if len(X) <= h:
             folds = targets.splits or _folds(strata, SEARCH_SIZES.n_folds, rng)
+            few = _within(SEARCH_SIZES.margin_of_long_tables, few)
             members = [Search(X, targets, folds).like(member) for member in few]
         else:
             honest[shaping] = False
-            few = [_shaped_by(member, X[shaping], targets.of(shaping)) for member in few]
-            centres = X[_sample(strata, h, rng)]
-            members = [with_centres(member, centres, X, targets, device) for member in few]
+            some = np.flatnonzero(honest)[:: max(honest.sum() // SEARCH_SIZES.judging, 1)]
+            sized = _sized(few, X[_sample(strata, h, rng)], X[some], targets.of(some), device)
+            shape = partial(_shaped_by, X=X[shaping], targets=targets.of(shaping))
+            members = [
+                with_centres(shape(member), Z, X, targets, device, near)
+                for member, Z, near in sized
+            ]
     left_out = np.mean([member.left_out for member in members], axis=0)
     return Average(members, tried, left_out, honest)
 
 
+def _search(
+    X: Array, targets: RidgeTargets, strata: Indices, whole: bool, rng: np.random.RandomState
+) -> Search:
+    """Return the search for members in these rows, the whole table or not."""
+    folds = targets.splits or _folds(strata, SEARCH_SIZES.n_folds, rng)
+    if not whole:  # only the sizes of errors are needed, not the predictions for all rows
+        folds = folds[: SEARCH_SIZES.n_folds_of_long_tables]
+    if targets.splits is not None or len(X) < HARDLY_MORE * SEARCH_SIZES.ranking:
+        return Search(X, targets, folds)
+    return Search(X, targets, folds, _sample(strata, SEARCH_SIZES.ranking, rng))
+
+
+def _within(margin: float, members: list[Member]) -> list[Member]:
+    """Return the members whose error exceeds the least by at most this share."""
+    most = (1.0 + margin) * min(member.error for member in members)
+    return [member for member in members if member.error <= most]
+
+
 def _shaped_by(member: Member, X: Array, targets: RidgeTargets) -> Member:
-    """Return a member whose metric, if it has one, is computed from the given rows."""
+    """Return a member whose metric, if it has one, is that of the given rows; it is not solved."""
     if member.before is None:
         return member
-    view = member.view.view if isinstance(member.view, Stretched) else member.view
-    return refitted(member, view(X), targets)[-1]
+    view, A, _ = renewed(member, member.rounds[0].view(X), targets)
+    kernel = kernel_of_rows(member.shape, A, targets.weight)
+    return replace(member, network=replace(member.network, view=view, input_map=kernel))
+
+
+def _sized(
+    members: list[Member], centres: Array, X: Array, targets: RidgeTargets, device: str | None
+) -> list[tuple[Member, Array, float | None]]:
+    """Return the best members for layers of finite width, with centres and a ridge for each.
+
+    Layers with a quarter of the centres, fitted to the given rows, rank the members. A quarter is
+    enough if it hardly reduces the error of an eighth; otherwise all are used.
+    """
+    if len(centres) < FEWEST_GROWN:
+        return [(member, centres, None) for member in members]
+    small = [with_centres(member, centres[::8], X, targets, device) for member in members]
+    large = [with_centres(each, centres[::4], X, targets, device, each.alpha_) for each in small]
+    most = (1.0 + SEARCH_SIZES.margin_of_long_tables) * min(each.error for each in large)
+    return [
+        (member, centres[:: 1 if after.error < LEAST_GAIN * before.error else 4], after.alpha_)
+        for member, before, after in zip(members, small, large, strict=True)
+        if after.error <= most
+    ]
 
 
 def with_centres(
-    member: Member, centres: Array, X: Array, targets: RidgeTargets, device: str | None = None
+    member: Member,
+    centres: Array,
+    X: Array,
+    targets: RidgeTargets,
+    device: str | None = None,
+    near: float | None = None,
 ) -> Member:
-    """Return a member with the distinct rows of `centres` as centres, fitted to all rows."""
+    """Return a member with the distinct rows of `centres` as centres, fitted to all rows.
+
+    The ridge may be known to be near another.
+    """
     Z = np.unique(member.view(centres), axis=0)
-    fit = fit_nystroem(member.kernel_map.at(Z), member.view, X, targets, device)
+    kernel = member.kernel_map.at(Z)
+    fit = fit_nystroem(kernel, member.view, X, targets, device, near=near)
     return Member(member.shape, *fit, width=len(Z))
 
 
@@ -157,8 +226,8 @@ def _folds(strata: Indices, n: int, rng: np.random.RandomState) -> list[Indices]
 
 # The side of the matrix whose eigenvalue problem is timed.
 TIMED_SIDE = 200
-# The number of eigenvalue problems in a search.
-N_PROBLEMS = 60.0
+# The time of a search over that of an eigenvalue problem of all its rows.
+N_PROBLEMS = 25.0
 # The cost of a layer of h units for m rows, over m h^2 + h^3, in units of an eigenvalue problem.
 LAYER_COST = 1.8
 # Seconds per distance and input, in all passes over the rows.

@@ -6,17 +6,32 @@ centres Z, the hidden layer is infinitely wide. If only some are, it has finite 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 
-from .._lstsq.lapack import Cholesky, default_rcond
-from .._network.infinite_width import KernelMap, RidgeTargets, fit_kernel, kernel_network
+from .._network.infinite_width import (
+    DualSolution,
+    KernelMap,
+    RidgeFit,
+    RidgeTargets,
+    candidate_ridges,
+    downhill,
+    fit_kernel,
+    fit_ridge,
+    kernel_network,
+    nearest,
+)
 from .._network.layers import Network
 from .._util.types import Array
 from ..kernels import KERNELS, Kernel
 from ..loo import RidgePath
 from .views import View
+
+# Least ridge at the start of a way downhill: next to smaller ones, errors may hardly change.
+LEAST_START = 1e-3
 
 
 @dataclass(frozen=True)
@@ -99,10 +114,16 @@ class Member:
         """The member and those before it, the first one first."""
         return [*(self.before.rounds if self.before else []), self]
 
-    def trimmed(self, path: bool) -> Member:
-        """Return the member without parts that predictions do not need; `path` keeps the path."""
-        nothing = np.empty((0, len(self.intercept_)))
-        return replace(self, before=None, left_out=nothing, path=self.path if path else None)
+    def trimmed(self, targets: RidgeTargets | None = None) -> Member:
+        """Return the member without parts that predictions do not need.
+
+        Given the targets of the fit, a member with all rows as centres has all ridge solutions.
+        """
+        nothing, path = np.empty((0, len(self.intercept_))), None
+        if targets is not None and np.isinf(self.width):
+            K = self.kernel_map(self.X_fit_)
+            path = self.path or RidgePath.of_kernel(K, targets.Y, targets.weight)
+        return replace(self, before=None, left_out=nothing, path=path)
 
 
 def fit_all(shape: Shape, view: View, A: Array, G: Array, targets: RidgeTargets) -> Member:
@@ -115,24 +136,54 @@ def fit_all(shape: Shape, view: View, A: Array, G: Array, targets: RidgeTargets)
     return Member(shape, *fit_kernel(K, kernel, targets, view))
 
 
+def fit_near(
+    start: Member, shapes: Sequence[Shape], view: View, A: Array, targets: RidgeTargets
+) -> Member:
+    """Return the best member with all rows A as centres on a way downhill from a start.
+
+    The way goes through neighbouring shapes and ridges, from those of a member fitted to fewer
+    rows. Each step is judged by leave-one-out.
+    """
+    G = start.kernel.geometry(A, A)
+
+    @cache
+    def problem(i: int) -> tuple[Array, KernelMap, Array]:
+        K, kernel = _kernel_matrix(shapes[i], A, G, targets.weight)
+        return K, kernel, candidate_ridges(K, targets)
+
+    @cache
+    def fit(i: int, k: int) -> RidgeFit:
+        K, kernel, ridges = problem(i)
+        return fit_ridge(K, kernel, targets, view, float(ridges[k]))
+
+    i = shapes.index(start.shape)
+    place = i, nearest(problem(i)[2], max(start.alpha_, LEAST_START))
+    i, k = downhill(lambda i, k: fit(i, k).error, place, (len(shapes), len(targets.ridges)))
+    return Member(shapes[i], *fit(i, k))
+
+
 def _kernel_matrix(shape: Shape, A: Array, G: Array, weight: Array) -> tuple[Array, KernelMap]:
     """Return the kernel matrix and the kernel map of all rows from their distances or products."""
-    kernel, scale = KERNELS[shape.kernel], 1.0
-    if kernel.scaled:  # relative to the mean distance between two rows, if they are not all equal
+    kernel = _kernel_map(shape, A, G, weight)
+    return KERNELS[shape.kernel].profile(G, kernel.scale, shape.depth), kernel
+
+
+def _kernel_map(shape: Shape, A: Array, G: Array, weight: Array) -> KernelMap:
+    scale = 1.0
+    if KERNELS[shape.kernel].scaled:  # relative to the mean distance of rows that are not all equal
         scale = shape.scale * (float(weight @ G @ weight / weight.sum() ** 2) or 1.0)
-    return kernel.profile(G, scale, shape.depth), KernelMap(shape.kernel, scale, shape.depth, Z=A)
+    return KernelMap(shape.kernel, scale, shape.depth, Z=A)
+
+
+def kernel_of_rows(shape: Shape, A: Array, weight: Array) -> KernelMap:
+    """Return the kernel map of a shape, with a scale relative to the distances of rows A."""
+    return _kernel_map(shape, A, KERNELS[shape.kernel].geometry(A, A), weight)
 
 
 def solved(shape: Shape, view: View, A: Array, targets: RidgeTargets, alpha: float) -> Member:
     """Return the member with all rows as centres and a given ridge, not judged."""
-    weight = targets.weight
-    K, kernel = _kernel_matrix(shape, A, KERNELS[shape.kernel].geometry(A, A), weight)
-    ridge = alpha / weight
-    while (factor := Cholesky.of(K.T, ridge)) is None:  # not definite: a larger ridge
-        ridge = np.maximum(10.0 * ridge, default_rcond(len(K)))
-    C = factor.solve(np.hstack([np.ones((len(K), 1)), targets.Y]))
-    # With a bias, the coefficients of the rows sum to zero.
-    b = C[:, 1:].sum(axis=0) / C[:, 0].sum()
-    D = C[:, 1:] - np.outer(C[:, 0], b)
-    network = kernel_network(D, b, kernel, view)
-    return Member(shape, network, alpha, np.nan, np.empty((0, len(b))))
+    G = KERNELS[shape.kernel].geometry(A, A)
+    K, kernel = _kernel_matrix(shape, A, G, targets.weight)
+    found = DualSolution.of(K, targets, alpha)
+    network = kernel_network(found.D, found.b, kernel, view)
+    return Member(shape, network, alpha, np.nan, np.empty((0, len(found.b))))

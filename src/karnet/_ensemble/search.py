@@ -5,11 +5,15 @@ honest. The hidden layer of a stretched member was shaped by labels, and its own
 would be too small. Stretched members are therefore refitted without the rows of each fold, metric
 included, and judged by their predictions for the fold: their error is the leave-one-out error of
 the plain member times the ratio of the errors of both members over the same folds.
+
+A sample of the rows ranks all candidates. The best of them is the start of a way through
+neighbouring candidates, each fitted to all rows, to one that is better than its neighbours. No
+member is judged by the sample.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -23,7 +27,7 @@ from .._network.layers import scores
 from .._rows.memory import in_order
 from .._util.types import Array, Indices
 from ..kernels import KERNELS
-from .member import Member, Shape, fit_all, solved
+from .member import Member, Shape, fit_all, fit_near, solved
 from .views import Stretched, View, distinct_views, stretch
 
 # The order of members, the best first.
@@ -50,6 +54,8 @@ class Search:
     targets: RidgeTargets
     # The rows left out together to judge members with a hidden layer that labels shaped.
     folds: Sequence[Indices]
+    # The rows that rank candidates; None for all rows.
+    sample: Indices | None = None
 
     @cached_property
     def views(self) -> dict[str, tuple[View, Array]]:
@@ -58,55 +64,52 @@ class Search:
 
     def members(self) -> Iterator[list[Member]]:
         """Yield all members so far, after each step of the search."""
-        members = [self.plain(name, "laplace_l1") for name in self.views]
+        members = self.plain("laplace_l1", self.views)
         yield members
         best = min(members, key=ERROR).shape.view
-        for name in dict.fromkeys([best, *self.views]):
-            members = [*members, self.plain(name, "gaussian")]
+        for kernel, views in (("gaussian", self.views), ("tangent", [best])):
+            members = [*members, *self.plain(kernel, views)]
             yield members
-        members = [*members, self.plain(best, "tangent")]
-        yield members
         for kernel in STRETCHED_KERNELS:
             of_kernel = [member for member in members if member.shape.kernel == kernel]
             members = [*members, *self.shaped(min(of_kernel, key=ERROR))]
             yield members
 
-    def plain(self, name: str, kernel: str) -> Member:
-        """Return the best member with this view and kernel."""
-        shapes = [
-            Shape(name, kernel, scale, depth)
-            for scale in SCALES.get(kernel, (1.0,))
-            for depth in DEPTHS.get(kernel, (1,))
+    def plain(self, kernel: str, views: Iterable[str]) -> list[Member]:
+        """Return the best member of each view with this kernel."""
+        return [
+            self._best(
+                [
+                    Shape(name, kernel, scale, depth)
+                    for scale in SCALES.get(kernel, (1.0,))
+                    for depth in DEPTHS.get(kernel, (1,))
+                ],
+                *self.views[name],
+            )
+            for name in views
         ]
-        return self._best(shapes, *self.views[name])
 
     def _best(self, shapes: list[Shape], view: View, A: Array) -> Member:
-        """Return the member of the smallest error; an interrupt cancels fits not yet begun."""
+        """Return the best member for all rows A, near the best one for the sample."""
+        first = self._ranked(shapes, view, A)
+        return first if self.sample is None else fit_near(first, shapes, view, A, self.targets)
+
+    def _ranked(self, shapes: list[Shape], view: View, A: Array) -> Member:
+        """Return the best member for the sample; an interrupt cancels fits not yet begun."""
+        targets = self.targets
+        if self.sample is not None:
+            A, targets = A[self.sample], targets.of(self.sample)
         G = KERNELS[shapes[0].kernel].geometry(A, A)
-        fit = partial(fit_all, view=view, A=A, G=G, targets=self.targets)
+        fit = partial(fit_all, view=view, A=A, G=G, targets=targets)
         with closing(in_order(fit, shapes)) as members:
             return min(members, key=ERROR)
 
-    def shaped(
-        self,
-        plain: Member,
-        scales: Sequence[Sequence[float]] = (STRETCHED_SCALES,) * N_ROUNDS,
-    ) -> list[Member]:
-        """Return the stretched members of each round after a plain one, judged over the folds.
-
-        Each round selects one of its scales.
-        """
+    def shaped(self, plain: Member) -> list[Member]:
+        """Return the stretched members of each round after a plain one, judged over the folds."""
         rounds = [plain]
-        for of_round in scales:
-            rounds.append(self._stretched(rounds[-1], of_round))
-
-        def of_fold(fold: Indices) -> tuple[Indices, Array]:
-            kept = np.setdiff1d(np.arange(len(self.X)), fold)
-            members = refitted(rounds[-1], plain.X_fit_[kept], self.targets.of(kept))
-            return fold, np.array([scores(each.network, self.X[fold]) for each in members])
-
-        with closing(in_order(of_fold, list(self.folds))) as folds:
-            left_out = self.targets.left_out(len(rounds), folds)
+        for _ in range(N_ROUNDS):
+            rounds.append(self._stretched(rounds[-1]))
+        left_out = self._left_out(rounds[-1])
         errors = [self.targets.error(each) for each in left_out]
         scale = plain.error / (errors[0] or 1.0)
         return [
@@ -114,19 +117,38 @@ class Search:
             for member, error, predictions in zip(rounds, errors, left_out, strict=True)
         ][1:]
 
-    def like(self, member: Member) -> Member:
-        """Return a member of the same view, shape and rounds, fitted to these rows."""
-        first, *others = member.rounds
-        plain = self._best([first.shape], first.view, first.view(self.X))
-        if not others:
-            return plain
-        return self.shaped(plain, [(each.shape.scale,) for each in others])[-1]
-
-    def _stretched(self, before: Member, scales: Sequence[float]) -> Member:
+    def _stretched(self, before: Member) -> Member:
         """Return the best member whose view is stretched by the metric of the member before."""
         view, k = _stretched_view(before, self.targets.weight), before.shape.rounds + 1
-        shapes = [replace(before.shape, scale=scale, rounds=k) for scale in scales]
-        return replace(self._best(shapes, view, view(self.X)), before=before)
+        shapes = [replace(before.shape, scale=scale, rounds=k) for scale in STRETCHED_SCALES]
+        A = stretch(before.rounds[0].X_fit_, view.root)
+        return replace(self._best(shapes, view, A), before=before)
+
+    def _left_out(self, member: Member) -> Array:
+        """Return, for a member and those before it, the predictions for each fold without it."""
+
+        def of_fold(fold: Indices) -> tuple[Indices, Array]:
+            kept = np.setdiff1d(np.arange(len(self.X)), fold)
+            again = refitted(member, member.rounds[0].X_fit_[kept], self.targets.of(kept))
+            return fold, np.array([scores(each.network, self.X[fold]) for each in again.rounds])
+
+        with closing(in_order(of_fold, list(self.folds))) as folds:
+            return self.targets.left_out(len(member.rounds), folds)
+
+    def like(self, member: Member) -> Member:
+        """Return a member of the same view, shape and rounds, fitted to these rows.
+
+        The ridges of earlier rounds stay.
+        """
+        view, A, before = renewed(member, member.rounds[0].view(self.X), self.targets)
+        if self.targets.splits is None:
+            again = fit_near(member, [member.shape], view, A, self.targets)
+        else:
+            again = self._ranked([member.shape], view, A)
+        if before is None:
+            return again
+        left_out = self._left_out(replace(again, before=before))[-1]
+        return replace(again, error=self.targets.error(left_out), left_out=left_out)
 
 
 def _stretched_view(member: Member, weight: Array) -> Stretched:
@@ -138,15 +160,20 @@ def _stretched_view(member: Member, weight: Array) -> Stretched:
     return Stretched(member.view.view, root * more if root.ndim == 1 else root @ more)
 
 
-def refitted(member: Member, A: Array, targets: RidgeTargets) -> list[Member]:
-    """Return a member and those before it, the first one first, refitted to other rows.
+def refitted(member: Member, A: Array, targets: RidgeTargets) -> Member:
+    """Return a member and those before it refitted to other rows.
 
     Shapes and ridges stay, metrics are computed anew. A holds the rows as the view of the member
     shows them before it is stretched.
     """
+    view, B, before = renewed(member, A, targets)
+    return replace(solved(member.shape, view, B, targets, member.alpha_), before=before)
+
+
+def renewed(member: Member, A: Array, targets: RidgeTargets) -> tuple[View, Array, Member | None]:
+    """Return the view of a member for other rows, the rows it shows, and the member before."""
     if member.before is None:
-        return [solved(member.shape, member.view, A, targets, member.alpha_)]
-    members = refitted(member.before, A, targets)
-    view = _stretched_view(members[-1], targets.weight)
-    B = stretch(A, view.root)
-    return [*members, solved(member.shape, view, B, targets, member.alpha_)]
+        return member.view, A, None
+    before = refitted(member.before, A, targets)
+    view = _stretched_view(before, targets.weight)
+    return view, stretch(A, view.root), before

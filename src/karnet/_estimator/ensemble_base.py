@@ -142,8 +142,8 @@ class KARNetworkCV(KAREstimator):
         with ONE_THREAD():
             average = fit_average(rows, targets, strata, rng, device=device, **limits)
         # Only prediction intervals need the paths, which are large.
-        path = not is_classifier(self)
-        self.estimators_ = [member.trimmed(path) for member in average.members]
+        needed = None if is_classifier(self) else targets
+        self.estimators_ = [member.trimmed(needed) for member in average.members]
         self.cv_results_ = _results(average)
         self.feature_importances_ = average.importances(rows, weights)
         left_out = np.empty((len(X), Y.shape[1]))

@@ -31,8 +31,10 @@ STEP = 1e-5
 EQUAL = 1e-9
 # Largest number of inputs for which the whole metric of a kernel network is formed.
 MOST_INPUTS = 300
-# Largest number of products of a row, a centre and an input in the metric of a kernel network.
-MOST_PRODUCTS = 30_000_000
+# Largest number of values of an input for which the centres of each value are added up.
+FEW_VALUES = 4
+# Largest number of rows over which the metric of a kernel network is averaged.
+METRIC_ROWS = 300
 
 
 def input_metric(network: Network, rows: Table) -> Array:
@@ -74,12 +76,12 @@ def _outer_products(
 def kernel_metric(network: Network, A: Array, weight: Array) -> Array:
     """Return the input metric of a kernel network over rows A as its view shows them.
 
-    For a kernel of city-block distances, and for many inputs, it is the diagonal only. If there are
-    too many rows, centres and inputs, the mean is over a regular sample of the rows.
+    For a kernel of city-block distances, and for many inputs, it is the diagonal only. The mean is
+    over a regular sample of the rows if there are many.
     """
     kernel = network.input_map
     assert isinstance(kernel, KernelMap)
-    step = max(-(-A.size * len(network.layers[0].V) // MOST_PRODUCTS), 1)
+    step = -(-len(A) // METRIC_ROWS)
     A, weight = A[::step], weight[::step]
     diagonal = KERNELS[kernel.kernel].geometry is city_block or A.shape[1] > MOST_INPUTS
     return _scaled(_outer_products(network, A, weight, diagonal))
@@ -130,9 +132,19 @@ def sensitivities(network: Network, X: Array) -> Iterator[Array]:
 
 def _city_block(kernel: KernelMap, A: Array, Z: Array, V: Array) -> Iterable[Array]:
     K = KERNELS[kernel.kernel](A, Z, kernel.scale)
-    slopes = np.empty((V.shape[1], *A.shape))
+    slopes, signs = np.empty((V.shape[1], *A.shape)), np.empty_like(K)
+    n_values = 1 + np.count_nonzero(np.diff(np.sort(Z, axis=0), axis=0), axis=0)
     for j in range(A.shape[1]):
-        slopes[:, :, j] = ((K * np.sign(Z[:, j] - A[:, [j]])) @ V).T
+        if n_values[j] <= FEW_VALUES:  # sums over the centres of each value
+            values, codes = np.unique(Z[:, j], return_inverse=True)
+            of_value = codes[:, None] == np.arange(len(values))
+            sums = K @ (of_value[:, :, None] * V[:, None]).reshape(len(Z), -1)
+            sums = sums.reshape(len(A), len(values), -1)
+            slopes[:, :, j] = np.einsum("ik,ikc->ci", np.sign(values - A[:, [j]]), sums)
+        else:
+            np.sign(np.subtract(Z[:, j], A[:, [j]], out=signs), out=signs)
+            signs *= K
+            slopes[:, :, j] = (signs @ V).T
     slopes /= kernel.scale
     return slopes
 

@@ -23,18 +23,26 @@ from .._rows.memory import Rows, Table, power_of_2
 from .._rows.streamed import Joined, Raw, Sample
 from .._util.types import Array, Indices
 from ..activations import Function
-from .infinite_width import KernelMap, RidgeFit, RidgeTargets, kernel_network, last_of_least
+from .infinite_width import (
+    KernelMap,
+    RidgeFit,
+    RidgeTargets,
+    downhill,
+    kernel_network,
+    last_of_least,
+    nearest,
+)
 from .layers import scores
 
 # Added to the diagonal of K(Z, Z), over h: rounding leaves nothing of smaller eigenvalues.
 JITTER = 1e-9
 # The candidate ridges; the kernel of a row with itself is 1.
-RIDGES = np.logspace(-5, 1, 7)
+RIDGES = np.logspace(-5, 1.5, 14)
 # The least share of a row's own weight that is distinguishable from rounding once its leverage is
 # subtracted.
 LEAST_LEFT = 1e-6
 # About the number of rows in the sample that selects the ridge.
-N_SAMPLED = 600
+N_SAMPLED = 300
 
 
 @dataclass(frozen=True)
@@ -104,10 +112,10 @@ class Landmarks:
         left_out = y - residual * root / divisor[:, None]
         return residual * weight[:, None], left_out
 
-    def best_ridge(self, ridges: Array) -> float:
+    def best_ridge(self, ridges: Array, near: float | None = None) -> float:
         """Return the ridge with the least leave-one-out error of a sample of rows.
 
-        Ridges halfway to the neighbours of the best candidate are tried as well.
+        With `near`, the search goes downhill from the nearest candidate.
         """
         some = self.rows.every(max(len(self.rows) // N_SAMPLED, 1)).gathered()
         K, y, weight = some.X, some.y, some.weight
@@ -115,17 +123,15 @@ class Landmarks:
         features = algebra.over_triangle(K - mean, L)
         targets = RidgeTargets(arrays.to_numpy(y), arrays.to_numpy(weight), ridges)
 
-        def error(alpha: float) -> float:
-            _, left_out = self._left_out(*self.coef(alpha), K, features, y, weight)
+        def error(k: int) -> float:
+            _, left_out = self._left_out(*self.coef(float(ridges[k])), K, features, y, weight)
             return targets.error(arrays.to_numpy(left_out))
 
-        errors = {float(alpha): error(alpha) for alpha in ridges}
-        if len(ridges) > 1:
-            best, step = ridges[last_of_least(list(errors.values()))], ridges[1] / ridges[0]
-            halfway = best / np.sqrt(step), best * np.sqrt(step)
-            errors |= {float(alpha): error(alpha) for alpha in halfway}
-        alphas = np.sort(list(errors))
-        return float(alphas[last_of_least([errors[alpha] for alpha in alphas])])
+        if near is None:
+            best = last_of_least([error(k) for k in range(len(ridges))])
+        else:
+            (best,) = downhill(error, (nearest(ridges, near),), (len(ridges),))
+        return float(ridges[best])
 
 
 def _mapped(kernel: KernelMap, view: Function, rows: Rows, device: str | None) -> Table:
@@ -150,11 +156,12 @@ def fit_nystroem(
     targets: RidgeTargets,
     device: str | None = None,
     ridges: Array = RIDGES,
+    near: float | None = None,
 ) -> RidgeFit:
     """Fit a kernel network with given centres to all rows, in blocks, on a device if one is given.
 
     The selected ridge, one of a geometric progression instead of those of the targets, has the
-    least error of a sample of rows, or of the splits.
+    least error of a sample of rows, or of the splits. It may be known to be near another.
     """
     layer = Landmarks.of(kernel, view, Rows(X, targets.Y, targets.weight), device)
 
@@ -169,7 +176,7 @@ def fit_nystroem(
         return fold, np.moveaxis(predictions, 1, 0)
 
     if targets.splits is None:
-        alpha = layer.best_ridge(ridges)
+        alpha = layer.best_ridge(ridges, near)
         b, D, left_out = layer.refined(alpha)
     else:
         folds = targets.left_out(len(ridges), map(of_fold, targets.splits))
