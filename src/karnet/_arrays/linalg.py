@@ -28,6 +28,8 @@ TRIANGLE_BLOCK = 128
 SINGLE_ROWS = 2**12
 # Largest number of columns that LAPACK treats as one block.
 QR_BLOCK = 64
+# Rows of a triangle up to which LAPACK inverts it.
+SMALL_TRIANGLE = 64
 # The modulus of hashed integers; products of two remainders fit into 64 bits.
 PRIME = 2**31 - 1
 # Random coefficients of polynomials that hash integers.
@@ -134,12 +136,21 @@ def certain_rcond(R: Any) -> float:
 
 
 def inverse_triangle(R: Any) -> Any:
-    """Return the inverse of an upper triangle R; not finite if R is singular."""
-    if is_host(R):
+    """Return the inverse of an upper triangle R; values below the diagonal are not read.
+
+    It is not finite if R is singular. Products of halves take half the time of LAPACK's function.
+    """
+    xp, n, half = namespace(R), R.shape[0], R.shape[0] // 2
+    if not is_host(R):
+        return solve_triangle(R, xp.eye(n, dtype=R.dtype, device=R.device))
+    if n <= SMALL_TRIANGLE:
         inverse, info = lapack.dtrtri(R) if R.size else (R, 0)
         return np.full_like(R, np.inf) if info else np.triu(inverse)
-    xp = namespace(R)
-    return solve_triangle(R, xp.eye(R.shape[0], dtype=R.dtype, device=R.device))
+    inverse = np.zeros((n, n), order="F")
+    A = inverse[:half, :half] = inverse_triangle(R[:half, :half])
+    C = inverse[half:, half:] = inverse_triangle(R[half:, half:])
+    inverse[:half, half:] = blas.dtrmm(1.0, C, blas.dtrmm(-1.0, A, R[:half, half:]), side=1)
+    return inverse
 
 
 def independent_first(R: Any) -> NDArray[np.intp]:

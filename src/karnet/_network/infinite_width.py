@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg import blas, lapack
 
 from .._arrays import linalg as algebra
 from .._arrays import namespace as arrays
@@ -35,8 +34,6 @@ COSINE_KERNELS = {"normal": "gaussian", "cauchy": "laplace_l1"}
 LEAST_RIDGE = 1e-9
 # An error is smaller if it is below this share of another.
 LEAST_FALL = 0.999
-# Largest side of a triangle that LAPACK inverts.
-SMALL_TRIANGLE = 64
 
 
 @dataclass(frozen=True)
@@ -194,26 +191,11 @@ class DualSolution:
 
     def left_out(self, targets: RidgeTargets) -> Array:
         """Return the leave-one-out predictions, as `karnet.loo` defines them."""
-        inverse = inverse_triangle(self.factor.R)
+        inverse = algebra.inverse_triangle(self.factor.R)
         diagonal = np.einsum("ij,ij->i", inverse, inverse)
         remaining = self.ridge * (diagonal - self.ones**2 / self.ones.sum())
         residual = np.sqrt(targets.weight) * self.ridge * self.D.T
         return np.asarray(targets.Y - (residual / left_out_divisor(remaining, targets.weight)).T)
-
-
-def inverse_triangle(R: Array) -> Array:
-    """Return the inverse of an upper triangle; values below the diagonal are not read.
-
-    Products of halves take half the time of LAPACK's function.
-    """
-    n, half = len(R), len(R) // 2
-    if n <= SMALL_TRIANGLE:
-        return np.triu(lapack.dtrtri(R)[0])
-    inverse = np.zeros((n, n), order="F")
-    A = inverse[:half, :half] = inverse_triangle(R[:half, :half])
-    C = inverse[half:, half:] = inverse_triangle(R[half:, half:])
-    inverse[:half, half:] = blas.dtrmm(1.0, C, blas.dtrmm(-1.0, A, R[:half, half:]), side=1)
-    return inverse
 
 
 def candidate_ridges(K: Array, targets: RidgeTargets) -> Array:
