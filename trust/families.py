@@ -134,22 +134,56 @@ def low_rank(shape: tuple[int, int], rank: int, bits: int = 0, units: int = 0) -
     return instance
 
 
-def large(condition: float, m: int = 3000, n: int = 120) -> Family:
-    """Return problems whose solution is known without computing it.
+def large(draw: Draw) -> Family:
+    """Return problems with many rows, whose solution is known without computing it.
 
-    Entries are multiples of 2^-40 and weights are integers, so ``b = A w`` is exact. For odd seeds
-    every row occurs twice, once with d added to b and once with d subtracted. That change of b is
-    orthogonal to all columns, so w is still the solution.
+    Entries are multiples of a power of 2 and weights are integers, so ``b = A w`` is exact. Every
+    row occurs twice. For odd seeds, d is added to b in one of them, and subtracted in the other.
+    That change of b is orthogonal to all columns, so w is still the solution.
     """
 
     def instance(seed: int) -> Instance:
         rng = np.random.default_rng(seed)
-        A = with_spectrum(rng, m // 2, n, np.logspace(0, -np.log10(condition), n))
-        A, w = np.round(A * 2.0**40) / 2.0**40, np.round(rng.standard_normal(n) * 8)
-        d = np.round(rng.standard_normal(m // 2) * 2.0**10) / 2.0**10 * (seed % 2)
-        return Instance(np.vstack([A, A]), np.concatenate([A @ w + d, A @ w - d]), w, n)
+        A = draw(rng)
+        w = np.round(rng.standard_normal(A.shape[1]) * 8)
+        d = np.round(rng.standard_normal(len(A)) * 2.0**10) / 2.0**10 * (seed % 2)
+        b = np.concatenate([A @ w + d, A @ w - d])
+        return Instance(np.vstack([A, A]), b, w, A.shape[1])
 
     return instance
+
+
+def rounded(draw: Draw, bits: int = 40) -> Draw:
+    """Return the draw, rounded to multiples of ``2^-bits``."""
+    return lambda rng: np.round(draw(rng) * 2.0**bits) / 2.0**bits
+
+
+def graded_rows(m: int, n: int) -> Draw:
+    """Return a draw whose rows have lengths from 1e-8 to 1e8."""
+    draw = rounded(graded(1e0, m, n), 20)
+    return lambda rng: draw(rng) * 2.0 ** np.round(rng.uniform(-26, 26, (m, 1)))
+
+
+def spikes(m: int, n: int) -> Draw:
+    """Return a draw of small numbers, with one large number in every column."""
+
+    def draw(rng: np.random.Generator) -> Array:
+        A = np.round(rng.standard_normal((m, n)) * 2.0**20) / 2.0**40
+        A[rng.choice(m, n, replace=False), np.arange(n)] += 2.0 ** np.round(rng.uniform(0, 20, n))
+        return A
+
+    return draw
+
+
+def periodic(m: int, n: int) -> Draw:
+    """Return a draw in which the same rows come again and again."""
+    draw = rounded(graded(1e6, 2 * n, n))
+    return lambda rng: np.resize(draw(rng), (m, n))
+
+
+def over_zeros(m: int, n: int) -> Draw:
+    """Return the identity above rows of zeros."""
+    return lambda _: np.eye(m, n)
 
 
 def disturbed(dataset: Dataset) -> Family:
@@ -227,7 +261,16 @@ def _families() -> dict[str, Family]:
         families[f"{name}, rank 6, columns scaled"] = low_rank(shape, 6, units=26)
     families |= {name: full_rank(shuffled(A)) for name, A in _famous().items()}
     families |= {f"{each.name}, disturbed": disturbed(each) for each in DATASETS[:7]}
-    families |= {f"3000 x 120, {c:.0e}": large(c) for c in (1e0, 1e2, 1e5, 1e6, 1e9)}
+    half = 1500, 120
+    families |= {
+        f"3000 x 120, {c:.0e}": large(rounded(graded(c, *half))) for c in (1e0, 1e2, 1e5, 1e6, 1e9)
+    }
+    families |= {
+        "3000 x 120, rows graded": large(graded_rows(*half)),
+        "3000 x 120, spikes": large(spikes(*half)),
+        "3000 x 120, periodic rows": large(periodic(*half)),
+        "3000 x 120, identity over zeros": large(over_zeros(*half)),
+    }
     return families
 
 

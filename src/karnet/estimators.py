@@ -60,7 +60,7 @@ class KARClassifier(Scored, ClassifierMixin, KARNetwork):
         Cut-off for singular values relative to the largest one, for columns that are centred and
         scaled to unit length. By default 1e-9 for the inputs of a layer above a pulled-back one,
         which are numerically singular by nature, and machine precision otherwise.
-    solver : {"auto", "cholesky", "qr", "svd"}, default="auto"
+    solver : {"auto", "cholesky", "sketch", "qr", "svd"}, default="auto"
         The solver of the least-squares problems, see `karnet.lstsq`.
     n_sweeps : int, default=1
         The number of sweeps of pull-back and solves, each of which starts from the weights of the
@@ -387,7 +387,7 @@ class KARRegressor(Scored, RegressorMixin, KARNetwork):
         Cut-off for singular values relative to the largest one, for columns that are centred and
         scaled to unit length. By default 1e-9 for the inputs of a layer above a pulled-back one,
         which are numerically singular by nature, and machine precision otherwise.
-    solver : {"auto", "cholesky", "qr", "svd"}, default="auto"
+    solver : {"auto", "cholesky", "sketch", "qr", "svd"}, default="auto"
         The solver of the least-squares problems, see `karnet.lstsq`.
     n_sweeps : int, default=1
         The number of sweeps of pull-back and solves, each of which starts from the weights of the

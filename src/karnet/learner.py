@@ -76,7 +76,8 @@ class Report:
     residual : float or None
         ``||A_k W_k - B_k|| / ||B_k||``, rows weighted; None if the layer stayed random.
     outside : float or None
-        Share of the values of A_k W_k outside the domain of the activation.
+        Share of the values of A_k W_k outside the domain of the activation; in the output layer of
+        a long table, and on a device, of the values of evenly spaced rows.
     clipped : float or None
         Share of the pulled-back target values for which the inverse activation is not defined; they
         were moved to the edge of its domain.
@@ -160,7 +161,7 @@ def _learn_layer(
         solver=plan.solver,
         rcond=cut_off(plan, below),
         sample=lambda step: problem.reduction(seen.every(step)),
-        columns=_over_units(problem, rows, plan, below, width),
+        columns=_over_units(problem, rows, plan, below, width) if seen.change else None,
         tolerance=LAYER_TOLERANCE,
     )
     layer = problem.layer(solution.coef)
@@ -302,7 +303,7 @@ def _over_units(
 ) -> OverColumns | None:
     """Return the map from some units of the last layer below to the reduction that computes them.
 
-    It is None if the layer is not computed anew for each pass, or has direct links beside it.
+    It is None without layers below, and if there are direct links beside the last.
     """
     if not below or (plan.direct_links and _is_output(plan, below)):
         return None

@@ -160,7 +160,11 @@ def refuse_overflow(coef: Array) -> None:
 
 
 def choose_solver(m: int, n: int, singular: bool = False) -> str:
-    """Return the first solver for "auto": "qr" for small problems, "sketch" for singular ones."""
-    if m * n * min(m, n) <= LIMITS.product:
+    """Return the first solver for "auto": "qr" for small problems, "sketch" for singular ones.
+
+    Singular matrices of few columns are decomposed faster than they are sketched.
+    """
+    narrow = singular and n < LIMITS.sampled_columns
+    if narrow or m * n * min(m, n) <= LIMITS.product:
         return "qr"
     return "sketch" if singular else "cholesky"
