@@ -33,7 +33,7 @@ from .._util.types import Array
 from ..activations import Activation, Function
 
 # Rows of a block on a device in which values outside the domain are counted, at least.
-COUNTED_ROWS = 2**15
+COUNTED_ROWS = 2**14
 # Relative cut-off of V^+: weights solved in an earlier sweep have low rank.
 PINV_RCOND = 1e-8
 
