@@ -43,6 +43,18 @@ def _beside_gram(name: str, label: str, goal: float, draw: Callable[..., Any]) -
     )
 
 
+def _fit_beside_gram(name: str, label: str, goal: float, **parameters: Any) -> Comparison:
+    return Comparison(
+        name,
+        f"{label}: time over H.T @ H",
+        Goal(goal),
+        partial(fit_beside_gram, **parameters),
+        (200_000, 50, 1_000),
+        (20_000, 50, 300),
+        repeats=3,
+    )
+
+
 def _conditioned(condition: float) -> Callable[..., Any]:
     return partial(data.with_condition, condition=condition)
 
@@ -109,52 +121,23 @@ COMPARISONS = [
         (150, 90),
         repeats=1000,
     ),
-    Comparison(
-        "fit-random",
-        "fit, random: time over H.T @ H",
-        Goal(1.4),
-        partial(fit_beside_gram, hidden="random"),
-        (200_000, 50, 1_000),
-        (20_000, 50, 300),
-        repeats=3,
+    _fit_beside_gram("fit-random", "fit, random", 1.4, hidden="random"),
+    _fit_beside_gram(
+        "fit-random-tanh", "fit, random, tanh", 1.4, hidden="random", activation="tanh"
     ),
-    Comparison(
-        "fit-random-tanh",
-        "fit, random, tanh: time over H.T @ H",
-        Goal(1.4),
-        partial(fit_beside_gram, hidden="random", activation="tanh"),
-        (200_000, 50, 1_000),
-        (20_000, 50, 300),
-        repeats=3,
+    _fit_beside_gram(
+        "fit-random-relu", "fit, random, ReLU", 2.6, hidden="random", activation="relu"
     ),
-    Comparison(
-        "fit-random-relu",
-        "fit, random, ReLU: time over H.T @ H",
-        Goal(2.6),
-        partial(fit_beside_gram, hidden="random", activation="relu"),
-        (200_000, 50, 1_000),
-        (20_000, 50, 300),
-        repeats=3,
-    ),
-    Comparison(
+    # On a tenth of the range of inputs a sigmoid is nearly linear.
+    _fit_beside_gram(
         "fit-random-refined",
-        "fit, random, to be refined: time over H.T @ H",
-        Goal(2.1),
-        # On a tenth of the range of inputs a sigmoid is nearly linear.
-        partial(fit_beside_gram, hidden="random", activation="sigmoid", shrink=0.1),
-        (200_000, 50, 1_000),
-        (20_000, 50, 300),
-        repeats=3,
+        "fit, random, to be refined",
+        2.1,
+        hidden="random",
+        activation="sigmoid",
+        shrink=0.1,
     ),
-    Comparison(
-        "fit-pullback",
-        "fit, pullback: time over H.T @ H",
-        Goal(1.6),
-        partial(fit_beside_gram, hidden="pullback"),
-        (200_000, 50, 1_000),
-        (20_000, 50, 300),
-        repeats=3,
-    ),
+    _fit_beside_gram("fit-pullback", "fit, pullback", 1.6, hidden="pullback"),
     Comparison(
         "gfdl",
         "fit: times faster than gfdl",

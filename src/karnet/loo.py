@@ -31,8 +31,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_softmax
 
+from ._arrays import linalg as algebra
 from ._lstsq import ridge_factor
-from ._lstsq.lapack import EPS, back_substitute, column_norms, significant, sorted_qr
+from ._lstsq.lapack import EPS, column_norms, significant, sorted_qr
 from ._lstsq.problem import MEAN_ULPS
 from ._lstsq.ridge_factor import constant, lifted, reflected
 from ._lstsq.statistics import centred
@@ -319,7 +320,7 @@ class RidgePath:
                 sigma, T, z = complement
                 root = np.sqrt(share)[:, None]
                 Q, F = sorted_qr(np.vstack([np.diag(sigma), root * (R[:, t:].T @ T)]))
-                solved = T @ back_substitute(F, Q.T @ np.vstack([z, root * self._Z]))
+                solved = T @ algebra.solve_triangle(F, Q.T @ np.vstack([z, root * self._Z]))
             yield np.asarray(residual + P @ (solved - inside))
 
     def _complement_basis(self, rows: Indices, P: Array, R: Array) -> tuple[Array, Array, Array]:

@@ -146,6 +146,17 @@ def test_weights_are_repeats():
     np.testing.assert_allclose(found.coef, expected.coef, rtol=1e-6, atol=1e-6)
 
 
+def test_a_common_weight_changes_nothing():
+    rng = np.random.default_rng(0)
+    A = with_spectrum(rng, M, N, np.logspace(0, -8, N)) + 1e3
+    B = rng.standard_normal((M, 2))
+    found = [
+        SketchedTriangle.of(problem(Rows(A, B, weight))).triangle
+        for weight in (np.ones(M), np.full(M, 2.0**40))
+    ]
+    np.testing.assert_array_equal(2.0**20 * found[0].R, found[1].R)
+
+
 def test_a_sketch_keeps_all_lengths_to_a_factor_of_2():
     rng = np.random.default_rng(1)
     for draw in FAMILIES:

@@ -27,7 +27,7 @@ TRIANGLE_BLOCK = 128
 # Rows over which a product is summed in float32 before float64 takes over.
 SINGLE_ROWS = 2**12
 # Largest number of columns that LAPACK treats as one block.
-QR_BLOCK = 64
+LAPACK_BLOCK = 64
 # Rows of a triangle up to which LAPACK inverts it.
 SMALL_TRIANGLE = 64
 # The modulus of hashed integers; products of two remainders fit into 64 bits.
@@ -111,7 +111,7 @@ def qr(A: Any, B: Any) -> tuple[Any, Any]:
 def triangle(A: Any) -> Any:
     """Return R of a QR decomposition of A."""
     if is_host(A):
-        return np.triu(lapack.dgeqrf(A, lwork=QR_BLOCK * A.shape[1])[0][: min(A.shape)])
+        return np.triu(lapack.dgeqrf(A, lwork=LAPACK_BLOCK * A.shape[1])[0][: min(A.shape)])
     own, xp = own_function(A, "triangle"), namespace(A)
     return xp.linalg.qr(A).R if own is None else own(A)
 
@@ -156,7 +156,7 @@ def inverse_triangle(R: Any) -> Any:
 def independent_first(R: Any) -> NDArray[np.intp]:
     """Return an order of the columns of R in which each depends little on those before."""
     if is_host(R):
-        return np.asarray(lapack.dgeqp3(R, lwork=(R.shape[1] + 1) * QR_BLOCK)[1] - 1)
+        return np.asarray(lapack.dgeqp3(R, lwork=(R.shape[1] + 1) * LAPACK_BLOCK)[1] - 1)
     own = own_function(R, "pivots")
     if own is None:
         return independent_first(to_numpy(R))
@@ -218,6 +218,8 @@ def signed_sums(A: Any, places: Any, signs: Any, n_sums: int) -> Any:
 
 def powers_of_2(x: Any) -> Any:
     """Return powers of 2 near positive numbers, and 1 for zero: division by them does not round."""
+    if is_host(x):
+        return np.where(x > 0.0, np.ldexp(1.0, np.frexp(x)[1] - 1), 1.0)
     xp = namespace(x)
     return xp.where(x > 0.0, xp.exp2(xp.floor(xp.log2(xp.where(x > 0.0, x, 1.0)))), 1.0)
 

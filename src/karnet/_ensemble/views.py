@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtri
 
-from .._lstsq.lapack import exact_scale
+from .._arrays.linalg import powers_of_2
 from .._util.types import Array, Indices
 
 # Smallest number of distinct values of a categorical column.
@@ -43,7 +43,7 @@ class Standard:
         share = weight / weight.sum()
         low, high = _edges(X, share)
         # Dividing by a power of 2 is exact, and squares of the quotients do not overflow.
-        unit = exact_scale(np.maximum(np.abs(low), np.abs(high)))
+        unit = powers_of_2(np.maximum(np.abs(low), np.abs(high)))
         Z = np.clip(X, low, high) / unit
         mean = share @ Z
         mean += share @ (Z - mean)

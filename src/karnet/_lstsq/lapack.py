@@ -11,11 +11,12 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import blas, lapack
+from scipy.linalg import lapack
 from scipy.linalg import svd as scipy_svd
 
 from .._arrays import linalg as algebra
 from .._arrays import namespace as arrays
+from .._arrays.linalg import LAPACK_BLOCK
 from .._util.types import Array, Indices
 
 EPS = float(np.finfo(np.float64).eps)
@@ -23,8 +24,6 @@ EPS = float(np.finfo(np.float64).eps)
 SAFE_MAGNITUDE = 1e75
 # Factor by which LAPACK's estimates of a condition number may be off.
 ESTIMATE_FACTOR = 10.0
-# Largest number of columns that LAPACK treats as one block.
-LAPACK_BLOCK = 64
 # Rows up to which the mask of an upper triangle is cached: making it takes longer than using it.
 CACHED_MASK = 32
 
@@ -204,22 +203,6 @@ def largest_first(M: Array) -> Indices:
     return np.argsort(-np.abs(M).max(axis=1, initial=0.0), kind="stable")
 
 
-def back_substitute(R: Array, Z: Array, transposed: bool = False) -> Array:
-    """Return the solution of ``R W = Z``, or of ``R' W = Z``, for an upper triangle R."""
-    if not Z.size:
-        return Z
-    # LAPACK's trtrs would start threads for three columns.
-    return np.asarray(blas.dtrsm(1.0, R, Z, trans_a=int(transposed)))
-
-
-def triangular_rcond(R: Array) -> float:
-    """Return the reciprocal condition number of an upper triangle R, as LAPACK estimates it."""
-    if not R.size:
-        return 1.0
-    # R is its own LU factorisation.
-    return float(lapack.dgecon(R, lapack.dlange("1", R))[0])
-
-
 def column_norms(A: Array) -> Array:
     """Return the Euclidean norms of the columns, without overflow; 1 for a column of zeros."""
     squares = np.einsum("ij,ij->j", A, A)
@@ -231,8 +214,3 @@ def column_norms(A: Array) -> Array:
     norms = peak * np.sqrt(np.sum((A / peak) ** 2, axis=0))
     norms[norms == 0.0] = 1.0
     return np.asarray(norms)
-
-
-def exact_scale(norms: Array) -> Array:
-    """Return powers of 2 near the norms: dividing by them does not round."""
-    return np.asarray(np.ldexp(1.0, np.frexp(norms)[1] - 1))

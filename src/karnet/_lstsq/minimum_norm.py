@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .._arrays import linalg as algebra
 from .._arrays import namespace as arrays
 from .._util.types import Array
 from . import lapack
-from .lapack import EPS, ESTIMATE_FACTOR, Cholesky, back_substitute, column_norms
+from .lapack import EPS, ESTIMATE_FACTOR, Cholesky, column_norms
 from .problem import MEAN_ULPS
 from .statistics import Centre
 
@@ -48,7 +49,7 @@ class MinimumNorm:
         """
         n, here = R.shape[1], arrays.to_numpy(R)
         norms = column_norms(here)
-        unit, scale = R / arrays.like(R, norms), lapack.exact_scale(norms)
+        unit, scale = R / arrays.like(R, norms), algebra.powers_of_2(norms)
         vectors = vectors or rcond > lapack.default_rcond(n + 1)
         factors = lapack.svd(unit) if vectors else None
         s = lapack.singular_values(unit) if factors is None else factors[1]
@@ -114,7 +115,7 @@ def _through_gram(C: Array) -> Map | None:
 
 def _through_qr(C: Array) -> Map:
     Q, T, order = lapack.pivoted_qr(C.T)
-    return lambda z: Q @ back_substitute(T, arrays.to_numpy(z)[order], transposed=True)
+    return lambda z: Q @ algebra.solve_triangle(T, arrays.to_numpy(z)[order], transposed=True)
 
 
 def _one(centre: Centre | None) -> int:
@@ -136,10 +137,10 @@ def _echelon(R: Array, rank: int) -> tuple[Array, Map] | None:
     if (np.abs(T[rank:, rank:]) > ESTIMATE_FACTOR * n * EPS).any():
         return None
     T11, Q1 = T[:rank, :rank], Q[:, :rank]
-    F = back_substitute(T11, T[:rank, rank:])
+    F = algebra.solve_triangle(T11, T[:rank, rank:])
     C = np.empty((rank, n))
     C[:, order] = np.hstack([np.eye(rank), without_rounding(F, n)])
-    return C, lambda Z: back_substitute(T11, Q1.T @ Z)
+    return C, lambda Z: algebra.solve_triangle(T11, Q1.T @ Z)
 
 
 def without_rounding(F: Array, n: int) -> Array:

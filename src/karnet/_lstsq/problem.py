@@ -132,7 +132,7 @@ class Problem:
             if not arrays.is_host(triangle.R):  # `on_host` takes long compared with small problems
                 triangle = arrays.on_host(triangle)
             R = triangle.R
-            if not long or lapack.triangular_rcond(R / column_norms(R)) > CLEAR_RCOND:
+            if not long or algebra.triangular_rcond(R / column_norms(R)) > CLEAR_RCOND:
                 return triangle
         return arrays.on_host(self.reduce(partial(Triangle.of, bias=self.bias, by_halves=True)))
 
@@ -157,12 +157,13 @@ class Problem:
 
     @cached_property
     def sampled(self) -> Gram | None:
-        """The Gram products of a sample of rows, times its step; None if the rows are few."""
+        """The products and the weight of a sample, times its step; None if the rows are few."""
         if self.sample is None or not self.m >= LIMITS.sketched_rows * self.n > 0:
             return None
         step = power_of_2(self.m // (SAMPLE_ROWS * self.n))
         gram = self.sample(step)(partial(Gram.of, bias=self.bias))
-        return replace(gram, AA=step * gram.AA)
+        centre = replace(gram.centre, weight=step * gram.centre.weight)
+        return replace(gram, centre=centre, AA=step * gram.AA)
 
     @cached_property
     def low_rank_triangle(self) -> Triangle | None:

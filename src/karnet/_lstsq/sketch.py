@@ -20,7 +20,7 @@ from .._arrays import namespace as arrays
 from .._rows.memory import Block
 from .._util.types import Array, Indices
 from . import lapack
-from .lapack import EPS, back_substitute, column_norms
+from .lapack import EPS, column_norms
 from .minimum_norm import MinimumNorm, with_bias, without_rounding
 from .problem import Problem, Reduce, Solution, residual_products, with_ridge
 from .statistics import (
@@ -273,7 +273,7 @@ def _sketch(p: Problem, sampled: Gram) -> tuple[Centre, Array]:
     if p.bias:
         squares, mean = xp.linalg.diagonal(sampled.AA), sampled.centre.A
         # Means that are far from zero are subtracted first: the sketch would lose digits.
-        if bool(xp.any(p.m * mean**2 > NEAR_SQUARED_MEAN * squares)):
+        if bool(xp.any(sampled.centre.weight * mean**2 > NEAR_SQUARED_MEAN * squares)):
             shift = mean
     sketch = p.reduce(partial(Sketch.of, bias=p.bias, shift=shift), numbered=True)
     centre, Y = sketch.centre, sketch.about_means()
@@ -356,8 +356,8 @@ def solve_by_sketch(p: Problem) -> Solution | None:
 def _ridge_inverse(p: Problem, T: Array) -> MinimumNorm:
     """Return the map to the solution from the right-hand side of the triangle with a ridge."""
     R, _ = with_ridge(T, np.empty((len(T), 0)), p.alpha)
-    if lapack.triangular_rcond(R / column_norms(R)) > lapack.ESTIMATE_FACTOR * p.n * p.rcond:
-        return MinimumNorm(p.n, partial(back_substitute, R), None)
+    if algebra.triangular_rcond(R / column_norms(R)) > lapack.ESTIMATE_FACTOR * p.n * p.rcond:
+        return MinimumNorm(p.n, partial(algebra.solve_triangle, R), None)
     return MinimumNorm.of(p.rcond, R)
 
 

@@ -1,4 +1,4 @@
-"""The solvers of one least-squares problem, for tall and wide matrices: Cholesky, QR and SVD.
+"""The solvers of one least-squares problem, for tall and wide matrices: Cholesky, sketch, QR, SVD.
 
 All have one contract: a solver returns the solution of a problem, or None if it cannot be trusted
 with the matrix. They form chains from the fastest to the most careful solver.
@@ -18,7 +18,7 @@ from .._arrays import linalg as algebra
 from .._arrays import namespace as arrays
 from .._util.types import Array
 from . import lapack
-from .lapack import EPS, ESTIMATE_FACTOR, LIMITS, Cholesky, back_substitute, column_norms
+from .lapack import EPS, ESTIMATE_FACTOR, LIMITS, Cholesky, column_norms
 from .minimum_norm import MinimumNorm, with_bias
 from .problem import Problem, Solution, residual_products, unit_diagonal, with_ridge
 from .sketch import solve_by_sketch
@@ -101,11 +101,11 @@ def _primal_qr(p: Problem) -> Solution | None:
         return None
     least = ESTIMATE_FACTOR * p.n * p.rcond
     # Unit columns have at most sqrt(n) times the condition number of optimally scaled ones.
-    reciprocal = lapack.triangular_rcond(R)
-    if reciprocal <= p.n**0.5 * least and lapack.triangular_rcond(R / column_norms(R)) <= least:
+    reciprocal = algebra.triangular_rcond(R)
+    if reciprocal <= p.n**0.5 * least and algebra.triangular_rcond(R / column_norms(R)) <= least:
         return None
     by_rows = p.few_rows and reciprocal < WELL_CONDITIONED
-    W = _from_pivoted_rows(p) if by_rows else back_substitute(R, Z)
+    W = _from_pivoted_rows(p) if by_rows else algebra.solve_triangle(R, Z)
     return Solution(_coef(p, W, p.triangle.centre), p.n_columns, "qr", p.triangle)
 
 
@@ -132,10 +132,10 @@ def _from_pivoted_rows(p: Problem) -> Array:
     With pivoting, rows and columns of all sizes keep their digits.
     """
     A, B, _ = p.centred_rows()
-    scale = lapack.exact_scale(column_norms(A))
+    scale = algebra.powers_of_2(column_norms(A))
     Q, R, order = lapack.pivoted_qr(A / scale)
     W = np.empty((p.n, B.shape[1]))
-    W[order] = back_substitute(R, Q.T @ B)
+    W[order] = algebra.solve_triangle(R, Q.T @ B)
     return W / scale[:, None]
 
 
@@ -168,13 +168,13 @@ def _dual_qr(p: Problem) -> Solution | None:
         return None
     A, B, centre = _dual_system(p)
     Q, R = lapack.sorted_qr(A.T)
-    reciprocal = lapack.triangular_rcond(R)
+    reciprocal = algebra.triangular_rcond(R)
     if reciprocal <= ESTIMATE_FACTOR * p.m * p.rcond:
         return None
     if reciprocal < WELL_CONDITIONED and len(Q) <= SHORT_SUM:
         Q, R, order = lapack.pivoted_qr(A.T)
         B = B[order]
-    return _dual_solution(p, Q @ back_substitute(R, B, transposed=True), centre, "qr")
+    return _dual_solution(p, Q @ algebra.solve_triangle(R, B, transposed=True), centre, "qr")
 
 
 def _dual_svd(p: Problem) -> Solution | None:

@@ -17,9 +17,10 @@ from typing import TypeVar
 
 import numpy as np
 
+from .._arrays import linalg as algebra
 from .._util.types import Array, Indices
 from . import lapack
-from .lapack import EPS, ESTIMATE_FACTOR, back_substitute, column_norms
+from .lapack import EPS, ESTIMATE_FACTOR, column_norms
 from .problem import Problem
 from .statistics import Centre, Gram, SufficientStatistic, Triangle
 
@@ -122,9 +123,9 @@ def without_rows(p: Problem, part: Triangle, controls: Array) -> Triangle:
     C, D = np.vstack([part.R, a]) / scale, np.vstack([part.Z, b])
     # M holds the directions of the triangle that are above the cut-off.
     M, Z = R / scale, whole.Z
-    full = len(M) == p.n and lapack.triangular_rcond(M) > ESTIMATE_FACTOR * p.n * cut
+    full = len(M) == p.n and algebra.triangular_rcond(M) > ESTIMATE_FACTOR * p.n * cut
     if full:
-        T = back_substitute(M, C.T, transposed=True)
+        T = algebra.solve_triangle(M, C.T, transposed=True)
     else:
         U, lengths, Vt = lapack.svd(M)
         kept = lapack.significant(lengths, cut)
@@ -141,7 +142,7 @@ def without_rows(p: Problem, part: Triangle, controls: Array) -> Triangle:
             D[:, D.shape[1] - controls.shape[1] :] = T.T @ (M @ (scale[:, None] * controls))
     V, s, _ = lapack.svd(T)
     share = (1.0 - s) * (1.0 + s)
-    inverse = back_substitute(M, V) if full else Vt.T @ (V / lengths)
+    inverse = algebra.solve_triangle(M, V) if full else Vt.T @ (V / lengths)
     rounding = SHARE_ULPS * EPS * (np.linalg.norm(M) * column_norms(inverse))
     # Without a ridge the share must be above rounding; with a ridge it may be zero.
     if (share <= (-rounding if p.alpha else rounding)).any():

@@ -32,7 +32,7 @@ from .._rows.memory import SIZES, Rows, block_slices, chunk_slices, dense, in_or
 from .._util.types import Array
 from ..activations import Activation, Function
 
-# Rows of a block on a device in which values outside the domain are counted, at least.
+# Least number of rows in which values outside the domain are counted, where not all are read.
 COUNTED_ROWS = 2**14
 # Relative cut-off of V^+: weights solved in an earlier sweep have low rank.
 PINV_RCOND = 1e-8

@@ -149,11 +149,6 @@ class Rows:
             return float(len(self))
         return float(arrays.namespace(self.weight).sum(self.weight))
 
-    @property
-    def fast_products(self) -> bool:
-        """Whether matrix products take little time compared with everything else."""
-        return not self._in_memory
-
     @cached_property
     def _in_memory(self) -> bool:
         return arrays.is_host(self.X)

@@ -210,11 +210,6 @@ class Streamed:
     def __len__(self) -> int:
         return self.n_rows
 
-    @property
-    def fast_products(self) -> bool:
-        """Whether matrix products take little time compared with everything else."""
-        return self.passes.device is not None
-
     def map(self, change: Change, width: int, counters: list[Array] | None = None) -> Table:
         """Return these rows with changed inputs; few rows are changed at once."""
         lazy = replace(self, change=change, width=width, counters=counters)
