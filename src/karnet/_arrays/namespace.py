@@ -176,10 +176,12 @@ def selected(table: Any, indices: Any) -> Any:
     return namespace(indices).take(like(indices, table), indices, axis=0)
 
 
-def selected_columns(A: Any, columns: NDArray[Any]) -> Any:
-    """Return some columns of A, in the given order."""
+def selected_columns(A: Any, columns: NDArray[Any], buffer: Any = None) -> Any:
+    """Return some columns of A, in the given order, in a buffer if that has the shape."""
     if is_host(A):
-        return np.take(A, columns, axis=1)
+        fits = buffer is not None and buffer.shape == (len(A), len(columns))
+        # Indices that are clipped need no second buffer.
+        return np.take(A, columns, axis=1, out=buffer if fits else None, mode="clip")
     return namespace(A).take(A, like(A, columns), axis=1)
 
 

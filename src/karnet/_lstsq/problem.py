@@ -16,7 +16,7 @@ from scipy.linalg import eigvalsh
 
 from .._arrays import linalg as algebra
 from .._arrays import namespace as arrays
-from .._rows.memory import Block, S, power_of_2
+from .._rows.memory import Block, S, power_of_2, spare
 from .._util.types import Array, Indices
 from . import lapack
 from .lapack import EPS, LIMITS, Cholesky, column_norms
@@ -111,8 +111,13 @@ class Problem:
             return self.columns(columns)
 
         def reduce(statistic: Callable[..., Any], /, *how: Any, **named: Any) -> Any:
+            buffers: list[Array] = []
+
             def of_block(A: Array, *block: Any, **number: int) -> Any:
-                return statistic(arrays.selected_columns(A, columns), *block, **number)
+                A = arrays.selected_columns(A, columns, spare(buffers))
+                result = statistic(A, *block, **number)
+                buffers.append(A)
+                return result
 
             return self.reduce(of_block, *how, **named)
 

@@ -267,6 +267,15 @@ def _scaled_rcond(R: Array) -> float:
     return algebra.triangular_rcond(R) * float(np.sqrt(R.shape[0]))
 
 
+def _rows_rcond(R: Array) -> float:
+    """Return the reciprocal condition of a triangle after its rows are scaled alike.
+
+    It bounds the digits that its inverse loses: these do not depend on the scale of rows.
+    """
+    xp = arrays.namespace(R)
+    return algebra.triangular_rcond(R / algebra.powers_of_2(xp.max(xp.abs(R), axis=1))[:, None])
+
+
 def _sketch(p: Problem, sampled: Gram) -> tuple[Centre, Array]:
     """Return the centre, and the sketch of the rows about it with zeros for constant columns."""
     shift, xp = None, arrays.namespace(sampled.AA)
@@ -292,7 +301,7 @@ def _products_of(p: Problem, basis: Basis, centre: Centre) -> tuple[Array, Array
     near, scale, columns = centre.near(basis.scale), basis.scale_1, basis.columns
     if not basis.well_conditioned:
         reduce, centre = _over_independent(p, basis, centre)
-        R, inverse = basis.R * scale, basis.reciprocal_condition > INVERTED_RCOND
+        R, inverse = basis.R * scale, _rows_rcond(basis.R) > INVERTED_RCOND
         R = algebra.inverse_triangle(R) if inverse else R
         both = reduce(partial(_products, centre, near, R, inverse))
         return both.first, both.second

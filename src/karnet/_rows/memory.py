@@ -246,7 +246,7 @@ class Rows:
             return merged(
                 self._at(statistic, numbered, chunk)(*self._read(chunk)) for chunk in chunks
             )
-        block = self._read(rows, buffers.pop() if buffers else None)
+        block = self._read(rows, spare(buffers))
         result = self._at(statistic, numbered, rows)(*block)
         buffers.append(block[0])
         return result
@@ -264,6 +264,14 @@ class Rows:
         middle = (rows.start + rows.stop) // 2
         halves = slice(rows.start, middle), slice(middle, rows.stop)
         return merged(self._of_device_block(statistic, numbered, half) for half in halves)
+
+
+def spare(buffers: list[Array]) -> Array | None:
+    """Return a buffer that no thread uses, taken from the list, or None."""
+    try:
+        return buffers.pop()
+    except IndexError:  # to ask for the length first would let another thread take the last one
+        return None
 
 
 def merged(parts: Iterable[S]) -> S:
