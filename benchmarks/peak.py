@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import resource
 import sys
 from time import perf_counter
 
 import data
+from memory import highest
 
 from karnet import KARClassifier
 
@@ -19,12 +19,6 @@ def main(hidden: str, m: int, d: int, h: int) -> None:
     before, start = highest(), perf_counter()
     net.fit(X, y)
     print(json.dumps({"seconds": perf_counter() - start, "bytes": highest() - before}))
-
-
-def highest() -> int:
-    """Return the peak memory of this process so far, in bytes."""
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
 if __name__ == "__main__":

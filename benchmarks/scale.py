@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 from machine import describe_machine, describe_versions
-from peak import highest
+from memory import highest
 
 HERE = Path(__file__).parent
 # Environment variables that BLAS reads when it is loaded.
