@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -136,10 +137,12 @@ class SVMRegressor(RegressorMixin, Seeded):
 class _XRFM(Seeded):
     """xRFM with bandwidth and ridge selected on the fifth of the rows on which it validates.
 
-    Numbers are standardised, but not columns of 0 and 1, as its authors advise.
+    Numbers are standardised, but not columns of 0 and 1, as its authors advise. With an empty grid,
+    all parameters are xRFM's defaults.
     """
 
     metric: str
+    grid: Mapping[str, Any] = XRFM_GRID
 
     def _learn(self, X: Array, y: Array) -> None:
         numbers = np.flatnonzero(~np.isin(X, (0.0, 1.0)).all(axis=0))
@@ -147,8 +150,9 @@ class _XRFM(Seeded):
             [("numbers", StandardScaler(), numbers)], remainder="passthrough"
         ).fit(X)
         X = self.scaler_.transform(X)
-        rows = for_choosing(y, self.random_state)
-        tried = [self._fitted(X[rows], y[rows], point) for point in ParameterGrid(XRFM_GRID)]
+        points = list(ParameterGrid(dict(self.grid)))
+        rows = for_choosing(y, self.random_state) if len(points) > 1 else np.arange(len(y))
+        tried = [self._fitted(X[rows], y[rows], point) for point in points]
         loss, point, model = min(tried, key=lambda each: each[0])
         self.model_ = model if len(rows) == len(y) else self._fitted(X, y, point)[2]
         self.best_params_, self.best_loss_ = point, loss
@@ -168,12 +172,23 @@ class _XRFM(Seeded):
         raise NotImplementedError
 
 
-def _xrfm(metric: str, seed: int, bandwidth: float, reg: float) -> Any:
+def _xrfm(metric: str, seed: int, **point: float) -> Any:
     import torch
     from xrfm import xRFM
 
     torch.set_num_threads(1)
-    parameters = {
+    return xRFM(
+        _xrfm_parameters(**point) if point else None,
+        device=torch.device("cpu"),
+        tuning_metric=metric,
+        n_threads=1,
+        random_state=seed,
+        verbose=False,
+    )
+
+
+def _xrfm_parameters(bandwidth: float, reg: float) -> dict[str, Any]:
+    return {
         "model": {
             "kernel": "l2",
             "exponent": 1.0,
@@ -188,14 +203,6 @@ def _xrfm(metric: str, seed: int, bandwidth: float, reg: float) -> Any:
             "early_stop_rfm": True,
         },
     }
-    return xRFM(
-        parameters,
-        device=torch.device("cpu"),
-        tuning_metric=metric,
-        n_threads=1,
-        random_state=seed,
-        verbose=False,
-    )
 
 
 class XRFMClassifier(ClassifierMixin, _XRFM):
