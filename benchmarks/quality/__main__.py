@@ -13,10 +13,10 @@ from pathlib import Path
 from time import strftime
 
 from .data import PROBLEMS, Problem, load
-from .drive import Plan, Workers, absences, keys
+from .drive import Plan, Workers, check_names, keys, standings
 from .peers import CONTENDERS
 from .report import make
-from .store import Result, Store
+from .store import Key, Result, Store
 
 HERE = Path(__file__).parent
 STORE = HERE / "measured" / "results.sqlite"
@@ -27,10 +27,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     # Workers must not outlive the run.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))
     options = _parser().parse_args(arguments)
-    _check("contender", [*options.only, *options.without], list(CONTENDERS))
-    with Store(options.store) as store:
+    check_names("contender", [*options.only, *options.without], list(CONTENDERS))
+    with Store(options.store, Result, Key) as store:
         if options.command in ("run", "all"):
-            _check("set", options.sets, list(PROBLEMS))
+            check_names("set", options.sets, list(PROBLEMS))
             _run(options, store)
         if options.command in ("report", "all"):
             _report(options, store)
@@ -71,25 +71,19 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _check(what: str, asked: Sequence[str], known: Sequence[str]) -> None:
-    unknown = set(asked) - set(known)
-    if unknown:
-        sys.exit(f"There is no {what} {', '.join(sorted(unknown))}: use {', '.join(known)}.")
-
-
 def _contenders(options: argparse.Namespace) -> list[str]:
     asked = options.only or list(CONTENDERS)
     return [name for name in asked if name not in options.without]
 
 
-def _run(options: argparse.Namespace, store: Store) -> None:
+def _run(options: argparse.Namespace, store: Store[Result]) -> None:
     problems = _problems(options.sets or list(PROBLEMS), store)
     contenders = _contenders(options)
-    for name, reason in absences(contenders).items():
-        store.note_absent(name, reason)
-        if reason:
+    for name, standing in standings([CONTENDERS[name] for name in contenders]).items():
+        store.note_absent(name, standing["reason"])
+        if standing["reason"]:
             contenders.remove(name)
-            print(f"{name}: {reason}")
+            print(f"{name}: {standing['reason']}")
     asked = keys(problems, Plan(contenders, options.repeats, options.folds))
     if options.forget:
         store.forget(asked, errors_only=options.forget == "errors")
@@ -103,7 +97,7 @@ def _run(options: argparse.Namespace, store: Store) -> None:
         print(f"{strftime('%H:%M:%S')} {done}/{len(todo)} {_line(result)}", flush=True)
 
 
-def _problems(names: Sequence[str], store: Store) -> list[Problem]:
+def _problems(names: Sequence[str], store: Store[Result]) -> list[Problem]:
     problems = []
     for name in names:
         try:
@@ -123,7 +117,7 @@ def _line(result: Result) -> str:
     return f"{where}: {score:.3f}, fit {result.fit_wall:.2f} s"
 
 
-def _report(options: argparse.Namespace, store: Store) -> None:
+def _report(options: argparse.Namespace, store: Store[Result]) -> None:
     report = make(store.results(), store.absent(), _contenders(options))
     report.write(options.out)
     print(report.text)

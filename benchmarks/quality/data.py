@@ -112,8 +112,13 @@ def _from_file(name: str, file: str) -> Problem:
         raise FileNotFoundError(f"{file} is not in the folder that KARNET_DATA names")
     table = pd.read_csv(path)
     X = table.drop(columns=["target", "split"], errors="ignore")
+    return _numbers(name, with_categories(X), table["target"])
+
+
+def with_categories(X: pd.DataFrame) -> pd.DataFrame:
+    """Return a table whose columns that are not numbers are categories."""
     named = X.select_dtypes(exclude="number").columns
-    return _numbers(name, X.astype(dict.fromkeys(named, "category")), table["target"])
+    return X.astype(dict.fromkeys(named, "category"))
 
 
 def _made(name: str, make: Callable[..., tuple[Array, Array]], **options: Any) -> Problem:

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Any
 
 from .data import N_FOLDS, Kind, Problem, extent
-from .peers import CONTENDERS
+from .peers import CONTENDERS, Contender
 from .store import Key, Result
 from .worker import TOO_SLOW
 
@@ -27,6 +27,7 @@ PYTHONS: Mapping[str, Path] = MappingProxyType(
         "xrfm": BENCHMARKS / ".venv-xrfm" / "bin" / "python",
     }
 )
+WORKER = "benchmarks.quality.worker"
 # Environment variables that BLAS and OpenMP read when they are loaded.
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
@@ -59,6 +60,13 @@ def keys(problems: Sequence[Problem], plan: Plan) -> list[Key]:
     ]
 
 
+def check_names(what: str, asked: Iterable[str], known: Iterable[str]) -> None:
+    """End the program if a name of the command line is unknown."""
+    unknown = set(asked) - set(known)
+    if unknown:
+        sys.exit(f"There is no {what} {', '.join(sorted(unknown))}: use {', '.join(known)}.")
+
+
 class EndedError(Exception):
     """A worker ended before it returned a result.
 
@@ -72,13 +80,25 @@ class EndedError(Exception):
         super().__init__(f"process ended with code {code}")
         self.too_slow = code == TOO_SLOW
 
+    def reason(self, limit: int) -> str:
+        """Return why there is no result of a fit that was allowed so many seconds."""
+        return f"more than {limit} s of CPU time" if self.too_slow else str(self)
+
 
 class Worker:
-    """A process in one environment that measures one fit after another."""
+    """A process in one environment that measures one fit after another.
 
-    def __init__(self, python: Path) -> None:
+    Parameters
+    ----------
+    python : Path
+        The environment's interpreter.
+    module : str
+        The program, which calls `worker.serve`.
+    """
+
+    def __init__(self, python: Path, module: str = WORKER) -> None:
         self._process = subprocess.Popen(
-            [str(python), "-m", "benchmarks.quality.worker"],
+            [str(python), "-m", module],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -105,22 +125,27 @@ class Worker:
         self._process.wait()
 
 
-def absences(contenders: Iterable[str]) -> dict[str, str]:
-    """Return the reasons why contenders cannot run, by name; empty text for those that can."""
+def standings(contenders: Iterable[Contender], module: str = WORKER) -> dict[str, dict[str, str]]:
+    """Return what workers say about contenders, by name.
+
+    The entry "reason" says why a contender cannot run; it is empty for those that can.
+    """
     workers: dict[Path, Worker] = {}
-    reasons: dict[str, str] = {}
-    for name in contenders:
-        python = PYTHONS[CONTENDERS[name].environment]
+    found: dict[str, dict[str, str]] = {}
+    for contender in contenders:
+        python = PYTHONS[contender.environment]
         if not python.exists():
-            reasons[name] = f"not installed: {python.relative_to(BENCHMARKS.parent)} is missing"
+            missing = python.relative_to(BENCHMARKS.parent)
+            found[contender.name] = {"reason": f"{missing} is missing"}
             continue
         if python not in workers:
-            workers[python] = Worker(python)
-        reason = workers[python].request({"contender": name})["reason"]
-        reasons[name] = f"not installed: {reason}" if reason else ""
+            workers[python] = Worker(python, module)
+        found[contender.name] = workers[python].request({"contender": contender.name})
     for worker in workers.values():
         worker.end()
-    return reasons
+    for standing in found.values():
+        standing["reason"] = f"not installed: {standing['reason']}" * bool(standing["reason"])
+    return found
 
 
 class Workers:
@@ -160,8 +185,7 @@ class Workers:
         except EndedError as error:
             if error.too_slow:
                 self._too_slow.add(where)
-            reason = f"more than {self._limit} s of CPU time" if error.too_slow else str(error)
-            return Result(*key, kind, error=reason)
+            return Result(*key, kind, error=error.reason(self._limit))
 
     def _ask(self, key: Key) -> dict[str, Any]:
         """Return the result of this thread's worker in the contender's environment."""

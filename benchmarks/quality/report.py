@@ -69,7 +69,7 @@ def make(results: Sequence[Result], absent: dict[str, str], only: Sequence[str] 
         tables[f"{kind}-summary"] = summarise(of_kind)
         parts += [_title(of_kind, kind), markdown(tables[f"{kind}-summary"]), _expected(of_kind)]
         parts += [_not_compared(of_kind)]
-    parts += [_wide(tables), _failures(frame), _absent(absent)]
+    parts += [_wide(tables), _failures(frame), absent_list(absent)]
     shared = _shared(frame[frame["kind"] == "classification"])
     return Report("\n\n".join(filter(None, parts)), tables, _means(shared, "accuracy"))
 
@@ -244,7 +244,8 @@ def _failures(frame: pd.DataFrame) -> str:
     return f"## Failures\n\n{markdown(groups.reset_index())}"
 
 
-def _absent(absent: dict[str, str]) -> str:
+def absent_list(absent: dict[str, str]) -> str:
+    """Return the section that says which contenders and data sets are missing, and why."""
     lines = [f"- {name}: {reason}" for name, reason in absent.items()]
     return "\n".join(["## Not available", "", *lines]) if lines else ""
 
@@ -255,11 +256,12 @@ def _list(names: Iterable[str]) -> str:
 
 def markdown(table: pd.DataFrame) -> str:
     """Return a data frame as a table in Markdown."""
-    rows = [list(map(_cell, row)) for row in table.to_numpy()]
+    rows = [list(map(cell, row)) for row in table.to_numpy()]
     return aligned_table(list(map(str, table.columns)), rows)
 
 
-def _cell(value: Any) -> str:
+def cell(value: Any) -> str:
+    """Return a value as text, numbers with four digits."""
     if isinstance(value, float):
         return "" if np.isnan(value) else f"{round(value, 6):.4g}"
     return str(value)

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from dataclasses import astuple, dataclass, fields
 from math import nan
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, Generic, NamedTuple, Self, TypeVar
+
+R = TypeVar("R", bound=Any)
 
 
 class Key(NamedTuple):
@@ -74,26 +76,30 @@ class Result:
         return Key(self.contender, self.dataset, self.repeat, self.fold)
 
 
-COLUMNS = tuple(field.name for field in fields(Result))
-KEYS = ", ".join(Key._fields)
-
-
-class Store:
+class Store(Generic[R]):
     """A file of results, each of which is stored completely and once, or not at all.
 
     Parameters
     ----------
     path : Path
         The file; it is created, with its folder, if it does not exist.
+    result : type
+        Data class of the results.
+    key : type
+        Named tuple of those fields of a result that together occur once.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, result: type[R], key: type[Any]) -> None:
+        self._result, self._key = result, key
+        self._columns = [field.name for field in fields(result)]
+        self._keys = ", ".join(key._fields)
+        columns = ", ".join(self._columns)
         path.parent.mkdir(parents=True, exist_ok=True)
         self._connection = sqlite3.connect(path, timeout=60.0)
         self._connection.execute("PRAGMA journal_mode = WAL")
         with self._connection as db:
             db.execute(
-                f"CREATE TABLE IF NOT EXISTS results ({', '.join(COLUMNS)}, PRIMARY KEY ({KEYS}))"
+                f"CREATE TABLE IF NOT EXISTS results ({columns}, PRIMARY KEY ({self._keys}))"
             )
             db.execute("CREATE TABLE IF NOT EXISTS absent (name TEXT PRIMARY KEY, reason TEXT)")
 
@@ -103,27 +109,29 @@ class Store:
     def __exit__(self, *_: object) -> None:
         self._connection.close()
 
-    def add(self, result: Result) -> None:
+    def add(self, result: R) -> None:
         """Store a result; an existing result is not replaced."""
-        marks = ", ".join("?" * len(COLUMNS))
+        marks = ", ".join("?" * len(self._columns))
         with self._connection as db:
             db.execute(f"INSERT OR IGNORE INTO results VALUES ({marks})", astuple(result))
 
-    def forget(self, keys: Sequence[Key], errors_only: bool) -> None:
+    def forget(self, keys: Sequence[Any], errors_only: bool) -> None:
         """Remove the results with these keys, or only their errors."""
-        where = " AND ".join(f"{name} = ?" for name in Key._fields)
+        where = " AND ".join(f"{name} = ?" for name in self._key._fields)
         also = " AND error != ''" if errors_only else ""
         with self._connection as db:
             db.executemany(f"DELETE FROM results WHERE {where}{also}", keys)
 
-    def keys(self) -> set[Key]:
+    def keys(self) -> set[Any]:
         """Return the keys of all stored results."""
-        return {Key(*row) for row in self._connection.execute(f"SELECT {KEYS} FROM results")}
+        rows = self._connection.execute(f"SELECT {self._keys} FROM results")
+        return {self._key(*row) for row in rows}
 
-    def results(self) -> list[Result]:
+    def results(self) -> list[R]:
         """Return all results, in the order of their keys."""
-        rows = self._connection.execute(f"SELECT {', '.join(COLUMNS)} FROM results ORDER BY {KEYS}")
-        return [Result(*map(_value, row)) for row in rows]
+        columns = ", ".join(self._columns)
+        rows = self._connection.execute(f"SELECT {columns} FROM results ORDER BY {self._keys}")
+        return [self._result(*map(_value, row)) for row in rows]
 
     def note_absent(self, name: str, reason: str) -> None:
         """Store why a contender or a data set is not available; the reason is empty if it is."""

@@ -6,14 +6,17 @@ import json
 import os
 import sys
 import warnings
+from collections.abc import Callable
 from dataclasses import asdict
 from math import inf
 from threading import Thread
 from time import process_time, sleep
+from typing import Any
 
 from threadpoolctl import threadpool_limits
 
 from .measure import measure, why_absent
+from .peers import CONTENDERS
 from .store import Key
 
 # Exit code of a process whose fit took too much CPU time.
@@ -21,7 +24,19 @@ TOO_SLOW = 75
 
 
 def main() -> None:
-    """Print a line of JSON for every line of standard input."""
+    """Measure the requested fits."""
+    serve(_answer)
+
+
+def _answer(task: dict[str, Any], watch: Watch) -> dict[str, Any]:
+    if "contender" in task:
+        return {"reason": why_absent(CONTENDERS[task["contender"]])}
+    watch.allow(task["limit"])
+    return asdict(measure(Key(*task["key"])))
+
+
+def serve(answer: Callable[[dict[str, Any], Watch], dict[str, Any]]) -> None:
+    """Print the answer to every line of standard input; both are lines of JSON."""
     # Output of libraries must not be mixed with the results.
     output = os.fdopen(os.dup(sys.stdout.fileno()), "w", buffering=1)
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
@@ -29,13 +44,7 @@ def main() -> None:
     watch = Watch()
     with threadpool_limits(1):
         for line in sys.stdin:
-            task = json.loads(line)
-            if "contender" in task:
-                result = {"reason": why_absent(task["contender"])}
-            else:
-                watch.allow(task["limit"])
-                result = asdict(measure(Key(*task["key"])))
-            print(json.dumps(result), file=output)
+            print(json.dumps(answer(json.loads(line), watch)), file=output)
 
 
 class Watch:
