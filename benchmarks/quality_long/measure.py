@@ -67,7 +67,7 @@ def _fit(estimator: Any, table: Table) -> dict[str, float]:
     return {
         "fit_wall": wall,
         "fit_cpu": cpu,
-        "memory": float(highest() - before),
+        "memory": float(max(highest() - before, 0)),
         "best_score": best_score(estimator),
     }
 

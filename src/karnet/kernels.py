@@ -80,7 +80,8 @@ def euclidean(X: Array, Z: Array) -> Array:
 def _distances(X: Array, Z: Array, p: int) -> Array:
     if not X.shape[1]:
         return arrays.full(X, (X.shape[0], Z.shape[0]), 0.0)  # rows without columns are equal
-    if not arrays.is_host(X) or not min(len(X), len(Z)) or X.shape[1] < MANY_COLUMNS:
+    few = X.shape[1] < MANY_COLUMNS or min(X.shape[0], Z.shape[0]) <= algebra.FEW_ROWS
+    if few or not arrays.is_host(X) or arrays.is_single(X):
         return algebra.distances(X, Z, p)
     low, high = np.minimum(X.min(axis=0), Z.min(axis=0)), np.maximum(X.max(axis=0), Z.max(axis=0))
     two = np.all([np.all((low == M) | (high == M), axis=0) for M in (X, Z)], axis=0)

@@ -34,11 +34,11 @@ class KARClassifierCV(Scored, ClassifierMixin, KARNetworkCV):
     """Classifier that averages a few wide networks, selected and evaluated by leave-one-out.
 
     Each network minimises ``sum_i w_i ||b + h(x_i) W - e_i||^2 + alpha ||W||^2`` for the class
-    indicator e and hidden units h(x), which are infinitely wide random layers (or layers of finite
-    width for tables of more than `width` rows). Views of the inputs, activations, scales, depths,
-    ridges and rounds of the input metric are selected by the exact leave-one-out squared error or,
-    where the labels shaped the hidden layer, by folds that were not used for that. No parameter
-    needs to be set, and inputs need not be scaled.
+    indicator e and hidden units h(x), which are infinitely wide random layers. Trees divide longer
+    tables, and each of their leaves has a network of its own. Views of the inputs, activations,
+    scales, depths, ridges and rounds of the input metric are selected by the exact leave-one-out
+    squared error or, where the labels shaped the hidden layer, by rows that were not used for that.
+    No parameter needs to be set, and inputs need not be scaled.
 
     Parameters
     ----------
@@ -48,10 +48,10 @@ class KARClassifierCV(Scored, ClassifierMixin, KARNetworkCV):
     alphas : array-like, default=None
         The ridges to select from, relative to the mean eigenvalue of the kernel matrix of the
         hidden layers. By default 17 ridges from 1e-6 to 100.
-    width : int, default=1500
-        For tables of up to this number of rows, hidden layers are infinitely wide, and the cost
-        grows with the cube of the number of rows. For longer tables, this is the largest number of
-        units; a quarter of them is used if more would hardly reduce the error.
+    width : int, default=2000
+        The largest number of rows of a kernel matrix, with the cube of which the cost grows. Tables
+        of more rows, or of more than 1500, are divided by trees into leaves of at most this number
+        of rows, or of half of it if that is hardly less accurate.
     cv : int, splitter or iterable, default=None
         The cross-validation by which networks are selected. None is leave-one-out; other values
         are as in scikit-learn.
@@ -65,23 +65,24 @@ class KARClassifierCV(Scored, ClassifierMixin, KARNetworkCV):
         drawn.
     device : str, default=None
         The device to compute on. None is NumPy on the CPU. With "cuda", or another device of
-        PyTorch, blocks of rows are copied to the device: hidden layers of finite width, those of
-        tables of more than `width` rows, are fitted there, and all networks predict there. Views of
-        the inputs, the search, infinitely wide layers, whose matrices are small, and prediction
-        intervals stay on the CPU. Fitted attributes and predictions are NumPy arrays in either
-        case. This needs ``karnet[gpu]``.
+        PyTorch, networks of tables that trees do not divide predict on the device. All else stays
+        on the CPU, whose matrices are small. Fitted attributes and predictions are NumPy arrays in
+        either case. This needs ``karnet[gpu]``.
 
     Attributes
     ----------
     estimators_ : list
         The networks in the average, each with its `shape`, `alpha_`, `activation`,
         `hidden_layer_sizes`, `dual_coef_`, `intercept_` and `X_fit_`.
+    weights_ : ndarray of shape (n_networks,)
+        The weights of the networks. All are equal unless trees divide the table.
     best_score_ : float
         The accuracy of the average's left-out predictions.
     cv_results_ : dict of ndarray
         The networks that were tried, best first, as a dict that pandas converts to a table.
     loo_decision_function_ : ndarray of shape (n_samples,) or (n_samples, n_classes)
-        The left-out decision function of each row: fitted without that row.
+        The left-out decision function of each row: fitted without that row. It is NaN for rows
+        that trees divide and that had a part in the search.
     feature_importances_ : ndarray of shape (n_features,)
         The diagonal of the input metric: how strongly predictions change with each feature.
     temperature_ : float
@@ -110,7 +111,7 @@ class KARClassifierCV(Scored, ClassifierMixin, KARNetworkCV):
         *,
         n_estimators: int = 8,
         alphas: ArrayLike | None = None,
-        width: int = 1500,
+        width: int = 2000,
         cv: Any = None,
         class_weight: dict[Any, float] | str | None = None,
         time_budget: float | None = None,
@@ -228,11 +229,11 @@ class KARRegressorCV(Scored, RegressorMixin, KARNetworkCV):
     """Regressor that averages a few wide networks, selected and evaluated by leave-one-out.
 
     Each network minimises ``sum_i w_i ||b + h(x_i) W - y_i||^2 + alpha ||W||^2`` for hidden units
-    h(x), which are infinitely wide random layers (or layers of finite width for tables of more
-    than `width` rows). Views of the inputs, activations, scales, depths, ridges and rounds of the
-    input metric are selected by the exact leave-one-out squared error or, where the targets shaped
-    the hidden layer, by folds that were not used for that. No parameter needs to be set, and
-    inputs need not be scaled.
+    h(x), which are infinitely wide random layers. Trees divide longer tables, and each of their
+    leaves has a network of its own. Views of the inputs, activations, scales, depths, ridges and
+    rounds of the input metric are selected by the exact leave-one-out squared error or, where the
+    targets shaped the hidden layer, by rows that were not used for that. No parameter needs to be
+    set, and inputs need not be scaled.
 
     Parameters
     ----------
@@ -242,10 +243,10 @@ class KARRegressorCV(Scored, RegressorMixin, KARNetworkCV):
     alphas : array-like, default=None
         The ridges to select from, relative to the mean eigenvalue of the kernel matrix of the
         hidden layers. By default 17 ridges from 1e-6 to 100.
-    width : int, default=1500
-        For tables of up to this number of rows, hidden layers are infinitely wide, and the cost
-        grows with the cube of the number of rows. For longer tables, this is the largest number of
-        units; a quarter of them is used if more would hardly reduce the error.
+    width : int, default=2000
+        The largest number of rows of a kernel matrix, with the cube of which the cost grows. Tables
+        of more rows, or of more than 1500, are divided by trees into leaves of at most this number
+        of rows, or of half of it if that is hardly less accurate.
     cv : int, splitter or iterable, default=None
         The cross-validation by which networks are selected. None is leave-one-out; other values
         are as in scikit-learn.
@@ -257,11 +258,9 @@ class KARRegressorCV(Scored, RegressorMixin, KARNetworkCV):
         drawn.
     device : str, default=None
         The device to compute on. None is NumPy on the CPU. With "cuda", or another device of
-        PyTorch, blocks of rows are copied to the device: hidden layers of finite width, those of
-        tables of more than `width` rows, are fitted there, and all networks predict there. Views of
-        the inputs, the search, infinitely wide layers, whose matrices are small, and prediction
-        intervals stay on the CPU. Fitted attributes and predictions are NumPy arrays in either
-        case. This needs ``karnet[gpu]``.
+        PyTorch, networks of tables that trees do not divide predict on the device. All else stays
+        on the CPU, whose matrices are small. Fitted attributes and predictions are NumPy arrays in
+        either case. This needs ``karnet[gpu]``.
 
     Attributes
     ----------
@@ -269,12 +268,15 @@ class KARRegressorCV(Scored, RegressorMixin, KARNetworkCV):
         The networks in the average, each with its `shape`, `alpha_`, `activation`,
         `hidden_layer_sizes`, `dual_coef_`, `intercept_` and `X_fit_`. They predict in units of the
         standard deviation of y.
+    weights_ : ndarray of shape (n_networks,)
+        The weights of the networks. All are equal unless trees divide the table.
     best_score_ : float
         The R^2 of the average's left-out predictions.
     cv_results_ : dict of ndarray
         The networks that were tried, best first, as a dict that pandas converts to a table.
     loo_decision_function_ : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-        The left-out prediction of each row: fitted without that row.
+        The left-out prediction of each row: fitted without that row. It is NaN for rows that trees
+        divide and that had a part in the search.
     feature_importances_ : ndarray of shape (n_features,)
         The diagonal of the input metric: how strongly predictions change with each feature.
     n_features_in_ : int
@@ -384,8 +386,7 @@ class KARRegressorCV(Scored, RegressorMixin, KARNetworkCV):
         coverage = check_share("coverage", coverage)
         predictions = self._mean_predictions(X)
         X = self._rows(X, reset=False)
-        ends = jackknife_plus(
-            self.estimators_, predictions, X, self._errors, self._weight, coverage
-        )
+        members = self.estimators_, self.weights_
+        ends = jackknife_plus(*members, predictions, X, self._errors, self._weight, coverage)
         ends = ends * self._scale[:, None] + self._mean[:, None]
         return ends[:, 0] if self._one_output else ends

@@ -10,12 +10,6 @@ import pytest
 from karnet import KARClassifierCV, KARRegressorCV
 from karnet._arrays import linalg as algebra
 from karnet._arrays import namespace as arrays
-from karnet._ensemble.member import Shape, fit_all
-from karnet._ensemble.views import VIEWS
-from karnet._network.infinite_width import RidgeTargets
-from karnet._network.layers import scores
-from karnet._network.nystroem import Landmarks, fit_nystroem
-from karnet._rows.memory import Rows
 from karnet.kernels import KERNELS
 
 torch = pytest.importorskip("torch")
@@ -136,50 +130,6 @@ def test_a_device_that_takes_small_blocks_gives_the_same_predictions(copied, blo
     block_sizes(copied=copied, chunk=2**8, shortest=64)
     found = KARRegressorCV(width=40, random_state=0, device="cpu").fit(X, y).predict(X)
     assert relative(found, expected) < 1e-8
-
-
-def of_some_rows(shape, X, y, h=40):
-    """Return a kernel map with the first rows as centres, a view, and targets for all rows."""
-    weight = np.random.default_rng(2).uniform(0.5, 3.0, len(X))
-    targets = RidgeTargets(y[:, None], weight, np.array([1.0]))
-    view = VIEWS[shape.view](X, weight)
-    A = view(X[:h])
-    G = KERNELS[shape.kernel].geometry(A, A)
-    member = fit_all(shape, view, A, G, targets.of(np.arange(h)))
-    return member.kernel_map, view, targets
-
-
-SHAPES = [
-    *(Shape("standard", name, 0.3) for name in ("laplace_l1", "laplace", "matern", "gaussian")),
-    *(Shape("indicators", name, depth=2) for name in ("relu", "tangent")),
-]
-
-
-@pytest.mark.usefixtures("many_blocks")
-@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.kernel)
-def test_layers_of_every_kernel_are_learned_on_a_device(shape, table):
-    X, y = table[0], table[1]["numbers"]
-    kernel, view, targets = of_some_rows(shape, X, y)
-    here, there = (fit_nystroem(kernel, view, X, targets, each) for each in (None, "cpu"))
-    assert there.alpha == here.alpha
-    assert relative(there.left_out, here.left_out) < 1e-8
-    assert relative(scores(there.network, X, "cpu"), scores(here.network, X)) < 1e-8
-
-
-def test_where_few_digits_are_left_a_device_is_no_farther_than_another_order_of_rows(table):
-    X, y = table[0], np.sin(table[0][:, 0])
-    kernel, view, targets = of_some_rows(Shape("standard", "gaussian", 2.0), X, y)
-
-    def predictions(device, order):
-        rows = Rows(X[order], targets.Y[order], targets.weight[order])
-        b, coef, _ = Landmarks.of(kernel, view, rows, device).coef(1e-5)
-        return kernel(view(X)) @ coef + b
-
-    rng, order = np.random.default_rng(3), np.arange(M)
-    expected = predictions(None, order)
-    spread = max(relative(predictions(None, rng.permutation(order)), expected) for _ in range(4))
-    assert 1e-9 < spread < 1e-3
-    assert relative(predictions("cpu", order), expected) < 10.0 * spread
 
 
 @pytest.mark.parametrize("library", LIBRARIES)

@@ -15,7 +15,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, RobustScaler, StandardScaler
 
 from karnet import KARClassifier, KARClassifierCV, KARRegressor, KARRegressorCV
-from karnet._ensemble.average import with_centres
 from karnet._ensemble.member import Shape, fit_all
 from karnet._ensemble.views import VIEWS, Stretched
 from karnet._network.infinite_width import RidgeTargets
@@ -59,9 +58,9 @@ def outputs(model, rows, optimised=True):
     return dict(zip(names, session.run(names, given), strict=True))
 
 
-def assert_agrees(estimator, rows=NEW, **parameters):
+def assert_agrees(estimator, rows=NEW, tolerances=TOLERANCE, **parameters):
     """Export for inputs of both precisions, and compare with the estimator."""
-    for kind, tolerance in TOLERANCE.items():
+    for kind, tolerance in tolerances.items():
         given = rows.astype(kind)
         found = outputs(to_onnx(estimator, given, **parameters), given)
         assert_equals_predictions(estimator, given, found, tolerance, kind)
@@ -128,7 +127,10 @@ def test_infinitely_wide_networks(task, activation, init, depth):
 @pytest.mark.parametrize("width", [1500, 12])
 def test_estimators_that_select_hyper_parameters(task, width):
     kind = KARClassifierCV if "classes" in task else KARRegressorCV
-    assert_agrees(kind(random_state=0, n_estimators=3, width=width).fit(X, TARGETS[task]))
+    net = kind(random_state=0, n_estimators=3, width=width).fit(X, TARGETS[task])
+    # Leaves are solved in single precision, and a graph computes in double precision.
+    single = {np.float64: 1e-5, np.float32: 1e-4}
+    assert_agrees(net, tolerances=single if width == 12 else TOLERANCE)
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
@@ -149,10 +151,9 @@ def test_ensemble_members_of_all_kinds(kernel, view):
     estimator.estimators_ = [
         plain,
         member(Stretched(seen, np.eye(p) + 0.1)),
-        with_centres(
-            member(Stretched(seen, np.linspace(0.5, 1.0, p))), rows[:8], rows, targets, None
-        ),
+        member(Stretched(seen, np.linspace(0.5, 1.0, p))),
     ]
+    estimator.weights_ = np.array([0.2, 0.3, 0.6])
     others = np.column_stack([NEW * 2.0 - 0.5, rows[: len(NEW), 3:]])
     assert_agrees(estimator, others)
     model = to_onnx(estimator, others)

@@ -30,6 +30,16 @@ SINGLE_ROWS = 2**12
 LAPACK_BLOCK = 64
 # Rows of a triangle up to which LAPACK inverts it.
 SMALL_TRIANGLE = 64
+# Columns from which on a matrix product is faster than the sum of their differences.
+FEWEST_MULTIPLIED = 8
+# Rows up to which a matrix product takes longer to prepare than it saves.
+FEW_ROWS = 8
+# Distances from which on a matrix product is faster in double precision too.
+MANY_DISTANCES = 2**19
+# A sum of squares is a rounding error below this share of the terms of which it is the difference.
+SQUARE_DIGITS = 1e-14
+# Numbers of a block of distances that stays in the cache of a core.
+CACHED = 2**16
 # The modulus of hashed integers; products of two remainders fit into 64 bits.
 PRIME = 2**31 - 1
 # Random coefficients of polynomials that hash integers.
@@ -43,6 +53,14 @@ def add_to_diagonal(A: Any, value: float) -> Any:
     if not value:
         return A
     return A + value * namespace(A).eye(A.shape[0], dtype=A.dtype, device=A.device)
+
+
+def add_outer(K: Any, scale: float, x: Any) -> None:
+    """Add ``scale x x'`` to a symmetric matrix K, in its memory."""
+    if is_host(K) and K.flags.c_contiguous and K.size:
+        blas.dger(scale, x, x, a=K.T, overwrite_a=1)
+    else:
+        K += scale * (x[:, None] * x)
 
 
 def affine(A: Any, V: Any, w: Any) -> Any:
@@ -135,6 +153,11 @@ def certain_rcond(R: Any) -> float:
     return 1.0 / product if 0.0 < product < np.inf else 0.0
 
 
+def _typed(library: Any, name: str, x: Any) -> Any:
+    """Return a function of BLAS or LAPACK for the precision of x."""
+    return getattr(library, ("s" if x.dtype == np.float32 else "d") + name)
+
+
 def inverse_triangle(R: Any) -> Any:
     """Return the inverse of an upper triangle R; values below the diagonal are not read.
 
@@ -144,12 +167,12 @@ def inverse_triangle(R: Any) -> Any:
     if not is_host(R):
         return solve_triangle(R, xp.eye(n, dtype=R.dtype, device=R.device))
     if n <= SMALL_TRIANGLE:
-        inverse, info = lapack.dtrtri(R) if R.size else (R, 0)
+        inverse, info = _typed(lapack, "trtri", R)(R) if R.size else (R, 0)
         return np.full_like(R, np.inf) if info else np.triu(inverse)
-    inverse = np.zeros((n, n), order="F")
+    inverse, product = np.zeros((n, n), R.dtype, order="F"), _typed(blas, "trmm", R)
     A = inverse[:half, :half] = inverse_triangle(R[:half, :half])
     C = inverse[half:, half:] = inverse_triangle(R[half:, half:])
-    inverse[:half, half:] = blas.dtrmm(1.0, C, blas.dtrmm(-1.0, A, R[:half, half:]), side=1)
+    inverse[:half, half:] = product(1.0, C, product(-1.0, A, R[:half, half:]), side=1)
     return inverse
 
 
@@ -184,10 +207,13 @@ def hashed(numbers: Any, polynomial: tuple[int, ...]) -> Any:
     return value
 
 
-def cholesky_factor(K: Any) -> Any:
-    """Return the upper triangle R with ``K = R'R``, or None if K is not positive definite."""
+def cholesky_factor(K: Any, overwrite: bool = False) -> Any:
+    """Return the upper triangle R with ``K = R'R``, or None if K is not positive definite.
+
+    In memory, Fortran order and `overwrite` save a copy.
+    """
     if is_host(K):
-        R, info = lapack.dpotrf(K, clean=1)
+        R, info = _typed(lapack, "potrf", K)(K, clean=1, overwrite_a=overwrite)
         return None if info else R
     own, xp = own_function(K, "cholesky_factor"), namespace(K)
     try:
@@ -227,7 +253,8 @@ def powers_of_2(x: Any) -> Any:
 def solve_triangle(R: Any, B: Any, transposed: bool = False) -> Any:
     """Return the solution of ``R X = B``, or of ``R' X = B``, for an upper triangle R."""
     if is_host(R):
-        return np.asarray(blas.dtrsm(1.0, R, B, trans_a=int(transposed))) if B.size else B
+        solve = _typed(blas, "trsm", R)
+        return np.asarray(solve(1.0, R, B, trans_a=int(transposed))) if B.size else B
     own, xp = own_function(R, "solve_triangle"), namespace(R)
     if own is not None:
         return own(R, B, transposed)
@@ -283,7 +310,11 @@ def distances(X: Any, Z: Any, p: int) -> Any:
     The distance of equal rows is exactly 0.
     """
     if is_host(X):
-        return np.asarray(cdist(X, Z, {1: "cityblock", 2: "euclidean"}[p]))
+        large = p == 2 and X.shape[1] >= FEWEST_MULTIPLIED and len(X) * len(Z) >= MANY_DISTANCES
+        if len(Z) and (large or (X.dtype == np.float32 and len(X) > FEW_ROWS)):
+            return _cached_distances(X, Z, p)
+        D = np.asarray(cdist(X, Z, {1: "cityblock", 2: "euclidean"}[p]))
+        return D.astype(X.dtype, copy=False)
     by_columns = is_cuda(X) and X.shape[1] <= SETTINGS.few_columns
     own = None if by_columns else own_function(X, "distances")
     if own is not None:
@@ -293,3 +324,39 @@ def distances(X: Any, Z: Any, p: int) -> Any:
         difference = X[:, j : j + 1] - Z[:, j]
         total += xp.abs(difference) if p == 1 else difference * difference
     return total if p == 1 else xp.sqrt(total)
+
+
+def _cached_distances(X: Any, Z: Any, p: int) -> Any:
+    """Return distances between rows, computed for a few rows at a time in the cache.
+
+    Squares of differences are summed by one matrix product. For Manhattan distances, columns of two
+    values belong to it too: their difference is a square over its size.
+    """
+    D, d = np.empty((len(X), len(Z)), dtype=X.dtype), X.shape[1]
+    squared, centre, unit = np.full(d, d >= FEWEST_MULTIPLIED), Z.mean(axis=0), np.ones(1)
+    if p == 1:
+        low = np.minimum(X.min(axis=0), Z.min(axis=0))
+        high = np.maximum(X.max(axis=0), Z.max(axis=0))
+        squared = np.all([np.all((low == M) | (high == M), axis=0) for M in (X, Z)], axis=0)
+        squared &= squared.sum() >= FEWEST_MULTIPLIED
+        centre, unit = low, np.sqrt((high - low)[squared], dtype=np.float64)
+        unit = np.where(unit > 0.0, unit, 1.0)
+    P, Q = ((M - centre).astype(np.float64)[:, squared] / unit for M in (X, Z))
+    X, Z = (np.ascontiguousarray(M[:, ~squared], dtype=np.float64) for M in (X, Z))
+    squares = [np.sum(M * M, axis=1) for M in (P, Q)]
+    # The last two columns add the squares of both rows.
+    left = np.column_stack([-2.0 * P, np.ones(len(P)), squares[0]])
+    right = np.ascontiguousarray(np.column_stack([Q, squares[1], np.ones(len(Q))]).T)
+    rounding = [SQUARE_DIGITS * each for each in squares]
+    step = max(CACHED // len(Z), 1)
+    for rows in (slice(start, start + step) for start in range(0, len(X), step)):
+        total: Any = 0.0
+        if squared.any():
+            total = left[rows] @ right
+            total[total <= rounding[0][rows, None] + rounding[1]] = 0.0
+        if not squared.all():
+            total = total + cdist(X[rows], Z, "cityblock" if p == 1 else "euclidean")
+        elif p == 2:
+            np.sqrt(total, out=total)
+        D[rows] = total
+    return D

@@ -139,6 +139,11 @@ log_expit = partial(_special, "log_expit")  # the logarithm of 1 / (1 + exp(-x))
 erf = partial(_special, "erf")  # the error function
 
 
+def is_single(x: Any) -> bool:
+    """Return whether x is a NumPy array of single precision."""
+    return is_host(x) and x.dtype == np.float32
+
+
 def exp_in_place(x: Any) -> Any:
     """Return the exponential of x, which may be overwritten."""
     if is_host(x):

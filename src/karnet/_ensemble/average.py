@@ -9,11 +9,13 @@ from time import perf_counter
 import numpy as np
 
 from .._network.infinite_width import RidgeTargets
-from .._network.input_metric import kernel_metric
-from .._network.nystroem import fit_nystroem
+from .._network.input_metric import kernel_metric, metric_is_diagonal
+from .._network.local import LocalNetwork, local_metric
 from .._util.types import Array, Indices, Mask
-from .member import Member, kernel_of_rows
-from .search import ERROR, Search, renewed
+from .local_members import combined, divide, fit_local, near_best, refitted_without, search_local
+from .local_search import LOCAL_SIZES, Round
+from .member import Member
+from .search import ERROR, Search
 from .views import Stretched
 
 
@@ -23,7 +25,9 @@ class SearchSizes:
 
     # Largest number of rows of a table that the search for members uses as a whole.
     rows: int = 500
-    # The share of this number that is sampled from a longer table.
+    # Largest number of rows of a table that is not divided by trees.
+    undivided: int = 1500
+    # The share of `rows` that is sampled from a longer table.
     sampled: float = 0.8
     # About the number of rows that rank candidates.
     ranking: int = 120
@@ -37,10 +41,6 @@ class SearchSizes:
     margin_of_long_tables: float = 0.05
     # Largest number of members for a table with more rows than the search uses.
     n_members_of_long_tables: int = 2
-    # Rows that shape hidden layers of long tables, as a multiple of `rows`; all others judge.
-    shaping: int = 3
-    # About the number of rows that judge the sizes of layers of long tables.
-    judging: int = 3000
     # About the number of rows over which importances are averaged.
     importance_rows: int = 300
 
@@ -48,19 +48,17 @@ class SearchSizes:
 SEARCH_SIZES = SearchSizes()
 # Candidates are ranked on a sample if there are at least so many times as many rows.
 HARDLY_MORE = 1.5
-# More centres are used if twice as many reduced the error to less than this share.
-LEAST_GAIN = 0.99
-# Fewest centres of which a part is tried before all of them.
-FEWEST_GROWN = 400
 
 
 @dataclass(frozen=True)
 class Average:
-    """Members that are averaged, and all candidates of the search."""
+    """A weighted sum of members, and all candidates of the search."""
 
     members: list[Member]
-    tried: list[Member]  # all members of the search, the best first
-    left_out: Array  # for every row the mean prediction of members fitted without it
+    weights: Array  # of the members
+    offset: Array  # added to their sum
+    tried: list[Member] | list[Round]  # all candidates of the search, the best first
+    left_out: Array  # for every row the prediction of members fitted without it, or NaN
     # The rows that judge the average: all rows, or those whose labels had no part in the search.
     honest: Mask
 
@@ -69,16 +67,30 @@ class Average:
         step, d = max(len(X) // SEARCH_SIZES.importance_rows, 1), X.shape[1]
         total = np.zeros(d)
         for member in self.members:
-            M = kernel_metric(member.network, member.view(X[::step]), weight[::step])
-            root = member.view.root if isinstance(member.view, Stretched) else np.ones(1)
-            # The diagonal of the metric in units of the view before it was stretched.
-            if root.ndim == 1:
-                squares = (M if M.ndim == 1 else M.diagonal()) * root**2
-            else:
-                squares = np.einsum("ij,jk,ik->i", root, M, root)
+            squares = _metric_diagonal(member, member.view(X[::step]), weight[::step])
             of_feature = np.bincount(member.view.features, squares, minlength=d)
             total += of_feature / (of_feature.sum() or 1.0)
         return np.asarray(total / total.sum()) if total.any() else np.full(d, 1.0 / d)
+
+
+def _metric_diagonal(member: Member, A: Array, weight: Array) -> Array:
+    """Return the diagonal of the metric of a member, in units of its view before the stretch."""
+    if isinstance(member.network, LocalNetwork):
+        diagonal = metric_is_diagonal(member.network.kernel, A.shape[1])
+        M = local_metric(member.network, A, weight, diagonal)
+    else:
+        M = kernel_metric(member.network, A, weight)
+    root = member.view.root if isinstance(member.view, Stretched) else np.ones(1)
+    if root.ndim == 1:
+        return np.asarray((M if M.ndim == 1 else M.diagonal()) * root**2)
+    return np.asarray(np.einsum("ij,jk,ik->i", root, M, root))
+
+
+def _mean_of(members: list[Member], tried: list[Member], honest: Mask) -> Average:
+    """Return the average of members with equal weights."""
+    left_out = np.mean([member.left_out for member in members], axis=0)
+    weights = np.full(len(members), 1.0 / len(members))
+    return Average(members, weights, np.zeros(left_out.shape[1]), tried, left_out, honest)
 
 
 def fit_average(
@@ -90,51 +102,74 @@ def fit_average(
     n_members: int,
     width: int,
     seconds: float = np.inf,
-    device: str | None = None,
 ) -> Average:
     """Search for members, and fit at most `n_members` of the best of them to all rows.
 
     The targets hold the rule that judges members. `strata` are groups of rows with equal shares in
-    samples and folds. `width` is the largest number of rows for infinitely wide layers, and the
-    largest number of units for longer tables, whose layers are fitted on the device.
+    samples and folds. `width` is the largest number of rows that are fitted as a whole, and the
+    largest number of rows of the leaves into which trees divide longer tables.
     """
     budget = Budget(seconds, perf_counter())
+    if len(X) > budget.rows_of_kernel(min(SEARCH_SIZES.undivided, width)):
+        return _local_average(X, targets, rng, n_members, width, budget)
     n_rows = budget.rows_to_search(min(SEARCH_SIZES.rows, width))
     if n_rows < len(X):
         n_rows = max(int(SEARCH_SIZES.sampled * n_rows), min(FEWEST, n_rows))
-    shaping = _sample(strata, max(n_rows, min(len(X) // 3, SEARCH_SIZES.shaping * n_rows)), rng)
-    rows = shaping[_sample(strata[shaping], n_rows, rng)]
+    rows = _sample(strata, n_rows, rng)
     whole = len(rows) == len(X)
     search = _search(X[rows], targets if whole else targets.of(rows), strata[rows], whole, rng)
     for found in search.members():
         tried = sorted(found, key=ERROR)
         if not budget.searches(whole):
             break
-    good = _within(SEARCH_SIZES.margin, tried)
-    honest = np.ones(len(X), dtype=bool)
-    if whole:
-        members = good[:n_members]
-    else:
+    members = _within(SEARCH_SIZES.margin, tried)
+    if not whole:
         # The best of each kernel: further members of a kernel differ little.
-        best = {member.shape.kernel: member for member in reversed(good)}
-        few = [member for member in good if member is best[member.shape.kernel]]
+        best = {member.shape.kernel: member for member in reversed(members)}
+        few = [member for member in members if member is best[member.shape.kernel]]
         few = few[: min(SEARCH_SIZES.n_members_of_long_tables, n_members)]
-        h = budget.units(X.shape, width, len(few))
-        if len(X) <= h:
-            folds = targets.splits or _folds(strata, SEARCH_SIZES.n_folds, rng)
-            few = _within(SEARCH_SIZES.margin_of_long_tables, few)
-            members = [Search(X, targets, folds).like(member) for member in few]
-        else:
-            honest[shaping] = False
-            some = np.flatnonzero(honest)[:: max(honest.sum() // SEARCH_SIZES.judging, 1)]
-            sized = _sized(few, X[_sample(strata, h, rng)], X[some], targets.of(some), device)
-            shape = partial(_shaped_by, X=X[shaping], targets=targets.of(shaping))
-            members = [
-                with_centres(shape(member), Z, X, targets, device, near)
-                for member, Z, near in sized
-            ]
-    left_out = np.mean([member.left_out for member in members], axis=0)
-    return Average(members, tried, left_out, honest)
+        folds = targets.splits or _folds(strata, SEARCH_SIZES.n_folds, rng)
+        few = _within(SEARCH_SIZES.margin_of_long_tables, few)
+        members = [Search(X, targets, folds).like(member) for member in few]
+    return _mean_of(members[:n_members], tried, np.ones(len(X), dtype=bool))
+
+
+def _local_average(
+    X: Array,
+    targets: RidgeTargets,
+    rng: np.random.RandomState,
+    n_members: int,
+    width: int,
+    budget: Budget,
+) -> Average:
+    """Return the weighted sum of local members, judged by rows without a part in the search."""
+    parts = divide(len(X), rng)
+    leaf = budget.rows_of_leaf(X.shape, width)
+    chains = search_local(X, targets, parts, leaf, rng, partial(budget.searches, False))
+    found = near_best(chains, n_members)
+    n_trees = partial(budget.trees, n_members=len(found), d=X.shape[1])
+    members = [fit_local(each, n_trees, X, targets, parts.scored, leaf, rng) for each in found]
+    honest = np.zeros(len(X), dtype=bool)
+    honest[parts.scored] = True
+    if targets.splits is not None:
+        members = [_judged_by_splits(member, X, targets, leaf) for member in members]
+    judged = np.isfinite(np.sum([member.left_out for member in members], axis=0)).all(axis=1)
+    honest = judged & honest if (judged & honest).any() else judged
+    weights, offset = combined(members, targets, honest)
+    total = sum(w * member.left_out for w, member in zip(weights, members, strict=True))
+    tried = sorted((each for chain in chains for each in chain.rounds), key=ERROR)
+    return Average(members, weights, offset, tried, offset + total, honest)
+
+
+def _judged_by_splits(member: Member, X: Array, targets: RidgeTargets, leaf: int) -> Member:
+    """Return a local member with the left-out predictions of the splits."""
+    assert targets.splits is not None
+    folds = (
+        (fold, refitted_without(member, X, targets, fold, leaf, seed)[None])
+        for seed, fold in enumerate(targets.splits)
+    )
+    left_out = targets.left_out(1, folds)[0]
+    return replace(member, left_out=left_out, error=targets.error(left_out))
 
 
 def _search(
@@ -153,53 +188,6 @@ def _within(margin: float, members: list[Member]) -> list[Member]:
     """Return the members whose error exceeds the least by at most this share."""
     most = (1.0 + margin) * min(member.error for member in members)
     return [member for member in members if member.error <= most]
-
-
-def _shaped_by(member: Member, X: Array, targets: RidgeTargets) -> Member:
-    """Return a member whose metric, if it has one, is that of the given rows; it is not solved."""
-    if member.before is None:
-        return member
-    view, A, _ = renewed(member, member.rounds[0].view(X), targets)
-    kernel = kernel_of_rows(member.shape, A, targets.weight)
-    return replace(member, network=replace(member.network, view=view, input_map=kernel))
-
-
-def _sized(
-    members: list[Member], centres: Array, X: Array, targets: RidgeTargets, device: str | None
-) -> list[tuple[Member, Array, float | None]]:
-    """Return the best members for layers of finite width, with centres and a ridge for each.
-
-    Layers with a quarter of the centres, fitted to the given rows, rank the members. A quarter is
-    enough if it hardly reduces the error of an eighth; otherwise all are used.
-    """
-    if len(centres) < FEWEST_GROWN:
-        return [(member, centres, None) for member in members]
-    small = [with_centres(member, centres[::8], X, targets, device) for member in members]
-    large = [with_centres(each, centres[::4], X, targets, device, each.alpha_) for each in small]
-    most = (1.0 + SEARCH_SIZES.margin_of_long_tables) * min(each.error for each in large)
-    return [
-        (member, centres[:: 1 if after.error < LEAST_GAIN * before.error else 4], after.alpha_)
-        for member, before, after in zip(members, small, large, strict=True)
-        if after.error <= most
-    ]
-
-
-def with_centres(
-    member: Member,
-    centres: Array,
-    X: Array,
-    targets: RidgeTargets,
-    device: str | None = None,
-    near: float | None = None,
-) -> Member:
-    """Return a member with the distinct rows of `centres` as centres, fitted to all rows.
-
-    The ridge may be known to be near another.
-    """
-    Z = np.unique(member.view(centres), axis=0)
-    kernel = member.kernel_map.at(Z)
-    fit = fit_nystroem(kernel, member.view, X, targets, device, near=near)
-    return Member(member.shape, *fit, width=len(Z))
 
 
 def _sample(strata: Indices, n: int, rng: np.random.RandomState) -> Indices:
@@ -228,10 +216,16 @@ def _folds(strata: Indices, n: int, rng: np.random.RandomState) -> list[Indices]
 TIMED_SIDE = 200
 # The time of a search over that of an eigenvalue problem of all its rows.
 N_PROBLEMS = 25.0
-# The cost of a layer of h units for m rows, over m h^2 + h^3, in units of an eigenvalue problem.
-LAYER_COST = 1.8
-# Seconds per distance and input, in all passes over the rows.
-DISTANCE_SECONDS = 4e-9
+# The time of a factorisation of a leaf over that of an eigenvalue problem of all its rows.
+LEAF_COST = 0.02
+# The time of the fit of an average as a whole over that of an eigenvalue problem of all its rows.
+WHOLE_COST = 10.0
+# Seconds per distance and input.
+DISTANCE_SECONDS = 1e-9
+# The operations of a kernel value besides those of a distance, as a number of inputs.
+KERNEL_OPERATIONS = 30
+# About the number of times that a row is in a leaf that is solved, in search and fit.
+N_SOLVED = 20.0
 # The share of the time for a search that uses all rows.
 WHOLE_SHARE = 0.8
 # The share of the time for a search that uses a sample, after which layers are fitted.
@@ -271,13 +265,27 @@ class Budget:
         cube = SAMPLE_SHARE * self.seconds / (N_PROBLEMS * self._seconds_per_cube)
         return int(np.clip(np.cbrt(cube), min(FEWEST, most), most))
 
-    def units(self, shape: tuple[int, ...], most: int, n_members: int) -> int:
-        """Return the number of units per layer, at most `most`, for a table of the given shape."""
+    def rows_of_kernel(self, most: int) -> int:
+        """Return the number of rows, at most `most`, that may be fitted as a whole."""
         if np.isinf(self.seconds):
             return most
-        (m, d), left = shape, self.start + self.seconds - perf_counter()
-        # Seconds of products, which grow as m h^2 (and h^3, for h below m), and of distances.
-        square = LAYER_COST * self._seconds_per_cube * (m + np.sqrt(m))
-        linear = DISTANCE_SECONDS * m * d
-        h = np.sqrt(linear**2 + 4.0 * square * max(left, 0.0) / n_members) - linear
-        return int(np.clip(h / (2.0 * square), min(FEWEST, most), most))
+        cube = self.seconds / (WHOLE_COST * self._seconds_per_cube)
+        return int(np.clip(np.cbrt(cube), min(FEWEST, most), most))
+
+    def rows_of_leaf(self, shape: tuple[int, ...], most: int) -> int:
+        """Return the number of rows of a leaf, at most `most`, for a table of the given shape."""
+        if np.isinf(self.seconds):
+            return most
+        # Seconds per row: the square of the rows of its leaf, and their distances.
+        square = N_SOLVED * LEAF_COST * self._seconds_per_cube
+        linear = N_SOLVED * DISTANCE_SECONDS * shape[1]
+        left = max(self.start + self.seconds - perf_counter(), 0.0) / shape[0]
+        h = (np.sqrt(linear**2 + 4.0 * square * left) - linear) / (2.0 * square)
+        return int(np.clip(h, min(FEWEST, most), most))
+
+    def trees(self, leaf: int, n_members: int, d: int) -> int:
+        """Return the number of trees of a member, for leaves of some rows of d inputs."""
+        if not perf_counter() - self.start < SAMPLE_SHARE * self.seconds:
+            return 1
+        n = LOCAL_SIZES.operations // (leaf * (d + KERNEL_OPERATIONS) * n_members)
+        return int(np.clip(n, LOCAL_SIZES.fewest_trees, LOCAL_SIZES.most_trees))

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from .._network.layers import Network
 from .._rows.memory import block_slices
 from .._util.types import Array
 from .member import Member
@@ -13,6 +14,7 @@ from .member import Member
 
 def jackknife_plus(
     members: Sequence[Member],
+    shares: Array,
     predictions: Array,
     X: Array,
     errors: Array,
@@ -22,10 +24,11 @@ def jackknife_plus(
     """Return the ends of intervals around the mean predictions of members.
 
     Without row i a ridge solution predicts ``f(x) - s_i(x) e_i``, where e_i is its left-out error
-    on that row and s_i(x) the slope of f(x) with respect to the row's target. For members of finite
-    width, which are no such solution, f(x) itself is used.
+    on that row and s_i(x) the slope of f(x) with respect to the row's target. For members in the
+    leaves of trees, where a row hardly changes predictions for others, f(x) itself is used.
 
-    `predictions` are the means of the members for the new rows X, of shape (k, q). `errors` are the
+    `predictions` are the sums of the members, times their `shares`, for the new rows X, of shape
+    (k, q). `errors` are the
     targets of the training set less their left-out predictions, and `weight` are its sample
     weights. An interval should contain its target with the probability `coverage`. The ends have
     the shape (k, q, 2).
@@ -33,9 +36,14 @@ def jackknife_plus(
     judged = ~np.isnan(errors[:, 0])
     e = errors[judged]
     weights = np.ones(len(e)) if weight is None else weight[judged]
+    if all(member.path is None for member in members):
+        spread = np.stack([_quantile(np.abs(each)[None], weights, coverage)[0] for each in e.T])
+        return np.stack([predictions - spread, predictions + spread], axis=-1)
     ends = np.empty((*predictions.shape, 2))
     for rows in block_slices(len(X), len(errors)):
-        slopes = sum(_slopes(member, X[rows], len(errors)) for member in members) / len(members)
+        slopes = sum(
+            w * _slopes(member, X[rows]) for w, member in zip(shares, members, strict=True)
+        )
         for j in range(predictions.shape[1]):
             without = predictions[rows, j, None] - (slopes * np.nan_to_num(errors[:, j]))[:, judged]
             spread = np.abs(e[:, j])
@@ -44,11 +52,11 @@ def jackknife_plus(
     return ends
 
 
-def _slopes(member: Member, X: Array, m: int) -> Array:
+def _slopes(member: Member, X: Array) -> Array:
     """Return the derivatives of the predictions for X with respect to the training targets."""
     path = member.path
-    if path is None:
-        return np.zeros((len(X), m))
+    assert path is not None
+    assert isinstance(member.network, Network)
     root = np.sqrt(path.weight)
     K = (member.network.features(X) - path.mean) * root
     inner = (K @ path.U) / (path.eigenvalues + member.alpha_)

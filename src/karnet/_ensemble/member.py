@@ -25,6 +25,7 @@ from .._network.infinite_width import (
     nearest,
 )
 from .._network.layers import Network
+from .._network.local import LocalNetwork
 from .._util.types import Array
 from ..kernels import KERNELS, Kernel
 from ..loo import RidgePath
@@ -49,12 +50,17 @@ class Shape:
     rounds: int = 0
 
 
+def activation(kernel: str) -> str:
+    """Return the activation of the hidden units of a kernel."""
+    return "cos" if KERNELS[kernel].scaled else "relu"
+
+
 @dataclass(frozen=True)
 class Member:
     """A fitted member."""
 
     shape: Shape
-    network: Network  # a view, a kernel map and one layer
+    network: Network | LocalNetwork  # a view, a kernel map and one layer, or one in each leaf
     alpha_: float  # the ridge
     error: float  # the squared error of `left_out`
     left_out: Array  # for every row the prediction of a fit without it
@@ -71,6 +77,8 @@ class Member:
     @property
     def kernel_map(self) -> KernelMap:
         """The map from viewed rows to their kernel with the centres."""
+        if isinstance(self.network, LocalNetwork):
+            return self.network.kernel
         assert isinstance(self.network.input_map, KernelMap)
         return self.network.input_map
 
@@ -85,13 +93,17 @@ class Member:
         return self.kernel_map.Z
 
     @property
-    def dual_coef_(self) -> Array:
-        """D, of shape (h, q)."""
+    def dual_coef_(self) -> Array | list[Array]:
+        """D, of shape (h, q); of several trees, a list with D of the leaves of each."""
+        if isinstance(self.network, LocalNetwork):
+            return [partition.D for partition in self.network.partitions]
         return self.network.layers[-1].V
 
     @property
-    def intercept_(self) -> Array:
-        """b, of shape (q,)."""
+    def intercept_(self) -> Array | list[Array]:
+        """b, of shape (q,); of several trees, a list with b of the leaves of each in rows."""
+        if isinstance(self.network, LocalNetwork):
+            return [partition.b for partition in self.network.partitions]
         return self.network.layers[-1].w
 
     @property
@@ -102,7 +114,7 @@ class Member:
     @property
     def activation(self) -> str:
         """The activation of the hidden units."""
-        return "cos" if self.kernel.scaled else "relu"
+        return activation(self.shape.kernel)
 
     @property
     def hidden_layer_sizes(self) -> tuple[float, ...]:
@@ -119,8 +131,8 @@ class Member:
 
         Given the targets of the fit, a member with all rows as centres has all ridge solutions.
         """
-        nothing, path = np.empty((0, len(self.intercept_))), None
-        if targets is not None and np.isinf(self.width):
+        nothing, path = np.empty((0, self.left_out.shape[1])), None
+        if targets is not None and np.isinf(self.width) and isinstance(self.network, Network):
             K = self.kernel_map(self.X_fit_)
             path = self.path or RidgePath.of_kernel(K, targets.Y, targets.weight)
         return replace(self, before=None, left_out=nothing, path=path)

@@ -23,7 +23,7 @@ import numpy as np
 
 from .._network.infinite_width import RidgeTargets
 from .._network.input_metric import kernel_metric, metric_root
-from .._network.layers import scores
+from .._network.layers import Network
 from .._rows.memory import in_order
 from .._util.types import Array, Indices
 from ..kernels import KERNELS
@@ -130,7 +130,7 @@ class Search:
         def of_fold(fold: Indices) -> tuple[Indices, Array]:
             kept = np.setdiff1d(np.arange(len(self.X)), fold)
             again = refitted(member, member.rounds[0].X_fit_[kept], self.targets.of(kept))
-            return fold, np.array([scores(each.network, self.X[fold]) for each in again.rounds])
+            return fold, np.array([each.network.scores(self.X[fold]) for each in again.rounds])
 
         with closing(in_order(of_fold, list(self.folds))) as folds:
             return self.targets.left_out(len(member.rounds), folds)
@@ -153,6 +153,7 @@ class Search:
 
 def _stretched_view(member: Member, weight: Array) -> Stretched:
     """Return the view of a member, stretched by its metric over its own rows."""
+    assert isinstance(member.network, Network)
     more = metric_root(kernel_metric(member.network, member.X_fit_, weight), LEAST_STRETCH)
     if not isinstance(member.view, Stretched):
         return Stretched(member.view, more)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,10 @@ from sklearn.utils.validation import check_is_fitted
 from .._arrays.namespace import check_device
 from .._arrays.threads import ONE_THREAD
 from .._ensemble.average import Average, fit_average
+from .._ensemble.member import Shape
 from .._network.infinite_width import RidgeTargets, Splits
-from .._network.layers import Network, mean_scores
+from .._network.layers import Network, weighted_scores
+from .._network.local import LocalNetwork
 from .._rows.memory import dense
 from .._util.checks import check_positive, check_positive_integer
 from .._util.messages import shown
@@ -27,6 +30,8 @@ from .notebook import KAREstimator, table_of_members
 
 # Ridges to select from by default, relative to the mean eigenvalue of the kernel matrix.
 RIDGES = np.logspace(-6, 2, 17)
+# The same for tables that trees divide: targets without noise need small ridges.
+LONG_RIDGES = np.logspace(-7, 1, 17)
 # Largest input: differences of larger ones may overflow.
 LARGEST_INPUT = 1e300
 # Least positive input: slopes over differences of smaller ones may overflow.
@@ -45,7 +50,7 @@ class KARNetworkCV(KAREstimator):
         *,
         n_estimators: int = 8,
         alphas: ArrayLike | None = None,
-        width: int = 1500,
+        width: int = 2000,
         cv: Any = None,
         time_budget: float | None = None,
         random_state: Any = None,
@@ -72,9 +77,9 @@ class KARNetworkCV(KAREstimator):
                 f"{name.removesuffix('CV')}, which is fitted to Dask collections block by block."
             )
 
-    def _ridges(self) -> Array:
+    def _ridges(self, default: Array) -> Array:
         if self.alphas is None:
-            return RIDGES
+            return default
         ridges = validation.as_real_array("alphas", self.alphas).ravel()
         if not len(ridges) or not (np.isfinite(ridges) & (ridges > 0.0)).all():
             raise ValueError(f"alphas={shown(self.alphas)} must hold positive, finite numbers.")
@@ -133,17 +138,19 @@ class KARNetworkCV(KAREstimator):
             "n_members": check_positive_integer("n_estimators", self.n_estimators),
             "width": check_positive_integer("width", self.width),
         }
-        ridges, device = self._ridges(), check_device(self.device)
+        check_device(self.device)
+        ridges = self._ridges(LONG_RIDGES if len(kept) > limits["width"] else RIDGES)
         if len(kept) < 2:
             raise ValueError(f"X must have at least two rows, but has {len(kept)} (n_samples=1).")
         rng = parameters.check_generator(self.random_state)
         weights, rows = np.ones(len(kept)) if weight is None else weight, X[kept]
         targets = RidgeTargets(Y, weights, ridges, splits)
         with ONE_THREAD():
-            average = fit_average(rows, targets, strata, rng, device=device, **limits)
+            average = fit_average(rows, targets, strata, rng, **limits)
         # Only prediction intervals need the paths, which are large.
         needed = None if is_classifier(self) else targets
         self.estimators_ = [member.trimmed(needed) for member in average.members]
+        self.weights_, self._offset = average.weights, average.offset
         self.cv_results_ = _results(average)
         self.feature_importances_ = average.importances(rows, weights)
         left_out = np.empty((len(X), Y.shape[1]))
@@ -171,16 +178,22 @@ class KARNetworkCV(KAREstimator):
 
     def _predictions_for(self, X: Array) -> Array:
         with ONE_THREAD():
-            return mean_scores(self._networks(), X, check_device(self.device))
+            device, networks = check_device(self.device), self._networks()
+            return self._offset + weighted_scores(networks, self.weights_, X, device)
 
-    def _networks(self) -> list[Network]:
+    def _networks(self) -> list[Network | LocalNetwork]:
         """Return the networks that are averaged."""
         return [member.network for member in self.estimators_]
 
 
+def _without_scale(shape: Shape) -> Shape:
+    """Return a shape whose scale, which may be selected again for more rows, does not count."""
+    return replace(shape, scale=1.0)
+
+
 def _results(average: Average) -> dict[str, NDArray[Any]]:
     """Return the networks that were tried, one column for each property."""
-    chosen = {member.shape for member in average.members}
+    chosen = {_without_scale(member.shape) for member in average.members}
     columns: dict[str, list[Any]] = {
         "view": [member.shape.view for member in average.tried],
         "kernel": [member.shape.kernel for member in average.tried],
@@ -190,6 +203,6 @@ def _results(average: Average) -> dict[str, NDArray[Any]]:
         "metric_rounds": [member.shape.rounds for member in average.tried],
         "alpha": [member.alpha_ for member in average.tried],
         "squared_error": [member.error for member in average.tried],
-        "averaged": [member.shape in chosen for member in average.tried],
+        "averaged": [_without_scale(member.shape) in chosen for member in average.tried],
     }
     return {name: np.array(values) for name, values in columns.items()}

@@ -312,7 +312,7 @@ class Gram:
         rows, right = weighted(A, right, weight)
         AA, products = algebra.symmetric_product(rows), rows.T @ right
         mean, mean_B = products[:, -1] / total, right[:, -1] @ right[:, :-1] / total
-        AA -= total * (mean[:, None] * mean)
+        algebra.add_outer(AA, -total, mean)
         if bool(xp.all(most * xp.linalg.diagonal(AA) >= total * mean**2)):
             AB = products[:, :-1] - total * (mean[:, None] * mean_B)
             means = arrays.joined([mean, mean_B])
@@ -326,7 +326,7 @@ class Gram:
         """Return the statistic of the rows of both."""
         a, b = self.centre.step(other.centre)
         AA, AB = self.AA + other.AA, self.AB + other.AB
-        AA += a[:, None] * a
+        algebra.add_outer(AA, 1.0, a)
         AB += a[:, None] * b
         return Gram(self.centre.merge(other.centre), AA, AB, self.single)
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from .._arrays import linalg as algebra
 from .._arrays import namespace as arrays
-from .._lstsq.lapack import Cholesky, default_rcond
+from .._lstsq.lapack import default_rcond
 from .._lstsq.ridge_factor import left_out_divisor
 from .._util.types import Array, Indices
 from ..activations import ACTIVATIONS, Activation, Function
@@ -170,32 +170,50 @@ def fit_kernel(
 
 @dataclass(frozen=True)
 class DualSolution:
-    """The ridge solution of a kernel problem for one ridge: b and D of ``b + K(x, X) D``."""
+    """The ridge solution of a kernel problem for one ridge: b and D of ``b + K(x, X) D``.
+
+    It has the precision of the kernel matrix.
+    """
 
     b: Array
     D: Array
     ridge: Array  # the ridge over the weight of each row
-    factor: Cholesky  # of the kernel matrix plus the ridge
+    R: Array  # the Cholesky factor of the kernel matrix plus the ridge
     ones: Array  # the solution for a constant target
 
     @classmethod
     def of(cls, K: Array, targets: RidgeTargets, alpha: float) -> DualSolution:
         """Solve the problem; if it is not definite, with a larger ridge."""
-        ridge = alpha / targets.weight
-        while (factor := Cholesky.of(K.T, ridge)) is None:
+        ridge = (alpha / targets.weight).astype(K.dtype)
+        while (R := algebra.cholesky_factor(_plus(K, ridge), overwrite=True)) is None:
             ridge = np.maximum(10.0 * ridge, default_rcond(len(K)))
-        C = factor.solve(np.hstack([np.ones((len(K), 1)), targets.Y]))
+        right = np.hstack([np.ones((len(K), 1)), targets.Y]).astype(K.dtype)
+        C = algebra.solve_triangle(R, algebra.solve_triangle(R, right, transposed=True))
         # With a bias, the coefficients of the rows sum to zero.
         b = C[:, 1:].sum(axis=0) / C[:, 0].sum()
-        return cls(b, C[:, 1:] - np.outer(C[:, 0], b), ridge, factor, C[:, 0])
+        return cls(b, C[:, 1:] - np.outer(C[:, 0], b), ridge, R, C[:, 0])
 
-    def left_out(self, targets: RidgeTargets) -> Array:
-        """Return the leave-one-out predictions, as `karnet.loo` defines them."""
-        inverse = algebra.inverse_triangle(self.factor.R)
+    def left_out(self, targets: RidgeTargets, last: int | None = None) -> Array:
+        """Return the leave-one-out predictions, as `karnet.loo` defines them.
+
+        Those of the last few rows take little time: the last elements of the inverse depend on the
+        last corner of the triangle only. The prediction for a single row is NaN.
+        """
+        few = slice(None if last is None else len(self.R) - last, None)
+        inverse = algebra.inverse_triangle(self.R[few, few])
         diagonal = np.einsum("ij,ij->i", inverse, inverse)
-        remaining = self.ridge * (diagonal - self.ones**2 / self.ones.sum())
-        residual = np.sqrt(targets.weight) * self.ridge * self.D.T
-        return np.asarray(targets.Y - (residual / left_out_divisor(remaining, targets.weight)).T)
+        ridge, weight = self.ridge[few], targets.weight[few]
+        remaining = ridge * (diagonal - self.ones[few] ** 2 / self.ones.sum())
+        residual = np.sqrt(weight) * ridge * self.D[few].T
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.asarray(targets.Y[few] - (residual / left_out_divisor(remaining, weight)).T)
+
+
+def _plus(K: Array, ridge: Array) -> Array:
+    """Return a symmetric matrix with a ridge added to its diagonal, in Fortran order."""
+    total = np.array(K.T, order="F")
+    total[np.diag_indices(len(K))] += ridge
+    return total
 
 
 def candidate_ridges(K: Array, targets: RidgeTargets) -> Array:

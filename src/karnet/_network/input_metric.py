@@ -47,7 +47,7 @@ def input_metric(network: Network, rows: Table) -> Array:
     # A derivative may have poles; overflow shows in the result.
     with np.errstate(over="ignore", invalid="ignore"):
         total = seen.reduce(
-            lambda X, _, weight: Sum(_outer_products(network, X, weight)), small_chunks=True
+            lambda X, _, weight: Sum(outer_products(network, X, weight)), small_chunks=True
         )
         return _scaled(arrays.to_numpy(total.value))
 
@@ -60,7 +60,7 @@ def _scaled(M: Array) -> Array:
     return np.asarray(M / trace * len(M)) if trace else M
 
 
-def _outer_products(
+def outer_products(
     network: Network, X: Array, weight: Array | None, diagonal: bool = False
 ) -> Array:
     """Return the weighted sum over rows of the outer products, or its diagonal."""
@@ -83,8 +83,12 @@ def kernel_metric(network: Network, A: Array, weight: Array) -> Array:
     assert isinstance(kernel, KernelMap)
     step = -(-len(A) // METRIC_ROWS)
     A, weight = A[::step], weight[::step]
-    diagonal = KERNELS[kernel.kernel].geometry is city_block or A.shape[1] > MOST_INPUTS
-    return _scaled(_outer_products(network, A, weight, diagonal))
+    return _scaled(outer_products(network, A, weight, metric_is_diagonal(kernel, A.shape[1])))
+
+
+def metric_is_diagonal(kernel: KernelMap, d: int) -> bool:
+    """Return whether only the diagonal of the metric of a kernel of d inputs is formed."""
+    return KERNELS[kernel.kernel].geometry is city_block or d > MOST_INPUTS
 
 
 def metric_root(M: Array, floor: float = 0.0) -> Array:

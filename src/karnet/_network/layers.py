@@ -117,10 +117,19 @@ class Network:
         """The largest number of columns of a block on its way through the layers."""
         return max(max(layer.V.shape) for layer in self.layers)
 
+    @property
+    def n_outputs(self) -> int:
+        """The number of outputs."""
+        return int(self.layers[-1].w.shape[0])
+
     def features(self, X: Array) -> Array:
         """Return the columns that the output layer sees, for rows of NumPy."""
         X = X if self.view is None else self.view(X)
         return forward_through(self.layers[:-1], self.direct_links, self.input_map)(X)
+
+    def scores(self, X: Any, device: str | None = None) -> Array:
+        """Return the scores of all rows."""
+        return scores(self, X, device)
 
 
 def outputs(network: Network, X: Any, device: str | None = None) -> Array:
@@ -128,10 +137,12 @@ def outputs(network: Network, X: Any, device: str | None = None) -> Array:
     return scores(network, X, device, activated=True)
 
 
-def mean_scores(networks: Sequence[Network], X: Any, device: str | None = None) -> Array:
-    """Return the mean of the scores of several networks."""
-    total: Array = reduce(add, (scores(network, X, device) for network in networks))
-    return total / len(networks)
+def weighted_scores(
+    networks: Sequence[Any], weights: Array, X: Any, device: str | None = None
+) -> Array:
+    """Return the weighted sum of the scores of several networks."""
+    parts = (w * network.scores(X, device) for w, network in zip(weights, networks, strict=True))
+    return reduce(add, parts)
 
 
 def scores(network: Network, X: Any, device: str | None = None, activated: bool = False) -> Array:

@@ -7,6 +7,7 @@ large numbers of both signs, and in single precision most digits of the sum woul
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -19,6 +20,7 @@ from .._arrays.namespace import on_host
 from .._estimator.targets import class_outputs
 from .._network.infinite_width import KernelMap
 from .._network.layers import Network
+from .._network.local import LocalNetwork, Tree
 from .._util.extras import require
 from .._util.messages import shown
 from ..activations import EXP_LIMIT, ExpOf
@@ -204,7 +206,7 @@ def _set_output_types(operator: Any) -> None:
         label = StringTensorType if classes.dtype.kind == "O" else Int64TensorType
         operator.outputs[0].type, n_columns = label([None]), len(classes)
     else:
-        n_columns = estimator._networks()[0].layers[-1].w.shape[0]
+        n_columns = estimator._networks()[0].n_outputs
     operator.outputs[-1].type = DoubleTensorType([None, n_columns])
 
 
@@ -221,16 +223,75 @@ def _classes(estimator: Any) -> NDArray[Any]:
 # Predictions
 
 
-def _outputs(g: Graph, networks: list[Network], x: str, activate: bool = True) -> str:
-    """Return the mean output of networks, with or without the activation of the last layer."""
+def _outputs(g: Graph, estimator: Any, x: str, activate: bool = True) -> str:
+    """Return the output of an estimator, with or without the activation of the last layer."""
+    networks = estimator._networks()
+    if not hasattr(estimator, "weights_"):
+        return _output(g, networks[0], x, activate)
     total, seen = "", {id(None): x}
-    for network in networks:
+    for network, weight in zip(networks, estimator.weights_, strict=True):
         view: Any = network.view
         if id(view) not in seen:
             seen[id(view)] = seen_through(g, view, x)
-        outputs = _output(g, network, seen[id(view)], activate)
+        make = _local_output if isinstance(network, LocalNetwork) else _output
+        outputs = g.op("Mul", make(g, network, seen[id(view)], activate), float(weight))
         total = g.op("Add", total, outputs) if total else outputs
-    return g.op("Div", total, float(len(networks))) if len(networks) > 1 else total
+    return g.op("Add", total, estimator._offset)
+
+
+def _local_output(g: Graph, network: LocalNetwork, x: str, activate: bool) -> str:
+    """Return the mean over trees of the output of the leaf that each row reaches."""
+    # Rows are in single precision in the leaves, too.
+    x, total = g.cast(g.cast(x, "FLOAT"), "DOUBLE"), ""
+    n_rows = g.op("Gather", g.op("Shape", x), np.array([0]))
+    shape = g.op("Concat", n_rows, np.array([network.n_outputs]), axis=0)
+    for partition in network.partitions:
+        leaf, outputs = _leaf_numbers(g, partition.tree, x), g.op("Expand", np.zeros((1, 1)), shape)
+        for k in range(len(partition.b)):
+            rows = g.op("Squeeze", g.op("NonZero", g.op("Equal", leaf, np.array(k))), np.array([0]))
+            part = _doubled(network.leaf(partition, k))
+            of_leaf = _output(g, part, g.op("Gather", x, rows), activate)
+            place = g.op("Unsqueeze", rows, np.array([1]))
+            outputs = g.op("ScatterND", outputs, place, of_leaf)
+        total = g.op("Add", total, outputs) if total else outputs
+    return g.op("Div", total, float(len(network.partitions)))
+
+
+def _doubled(leaf: Network) -> Network:
+    """Return the network of a leaf in double precision, which all numbers of a graph have."""
+    (layer,), kernel = leaf.layers, leaf.input_map
+    assert isinstance(kernel, KernelMap)
+    layer = replace(layer, V=layer.V.astype(np.float64), w=layer.w.astype(np.float64))
+    return replace(leaf, layers=(layer,), input_map=kernel.at(kernel.Z.astype(np.float64)))
+
+
+def _leaf_numbers(g: Graph, tree: Tree, x: str) -> str:
+    """Return the number of the leaf that each row reaches."""
+    n = len(tree.thresholds)
+    n_rows = g.op("Gather", g.op("Shape", x), np.array([0]))
+    node = g.op("Expand", np.zeros(1, dtype=np.int64), n_rows)
+    if not n:
+        return node
+    # Leaves come after inner nodes, and lead to themselves.
+    inner = np.where(tree.children >= 0, tree.children, n - 1 - tree.children)
+    leaves = np.arange(n, 2 * n + 1)
+    children = np.concatenate([inner, np.column_stack([leaves, leaves])]).ravel()
+    sums = g.product(x, tree.directions.T.astype(np.float64))
+    right = g.cast(g.op("Greater", sums, tree.thresholds.astype(np.float64)), "INT64")
+    for _ in range(_depth(tree)):
+        place = g.op("Unsqueeze", g.op("Min", node, np.array(n - 1)), np.array([1]))
+        side = g.op("Squeeze", g.op("GatherElements", right, place, axis=1), np.array([1]))
+        place = g.op("Add", g.op("Mul", node, np.array(2)), side)
+        node = g.op("Gather", children, place)
+    return g.op("Sub", node, np.array(n))
+
+
+def _depth(tree: Tree) -> int:
+    """Return the number of inner nodes on the longest way through a tree."""
+    depth = np.ones(len(tree.thresholds), dtype=np.intp)
+    for node, children in enumerate(tree.children):
+        depth[children[children >= 0]] = depth[node] + 1
+    return int(depth.max(initial=0))
 
 
 def _output(g: Graph, network: Network, x: str, activate: bool) -> str:
@@ -253,16 +314,16 @@ def _output(g: Graph, network: Network, x: str, activate: bool) -> str:
 
 
 def _classifier(g: Graph, estimator: Any, x: str) -> tuple[str, str]:
-    networks, classes = estimator._networks(), _classes(estimator)
-    last = networks[0].layers[-1]
-    if last.w.shape[0] == 1:
+    network, classes = estimator._networks()[0], _classes(estimator)
+    if network.n_outputs == 1:
+        last = network.layers[-1]
         low, high = known(last.f).phi(class_outputs(last.f, 2))[:, 0]
-        Z = _outputs(g, networks, x, activate=False)
+        Z = _outputs(g, estimator, x, activate=False)
         decision = g.op("Mul", g.op("Sub", Z, (low + high) / 2.0), 2.0 / (high - low))
         codes = g.cast(g.op("Greater", g.op("Squeeze", decision, np.array([1])), 0.0), "INT64")
         probabilities = g.op("Sigmoid", g.op("Mul", decision, np.array([[-2.0, 2.0]])))
     else:
-        scores, doubt = _outputs(g, networks, x), getattr(estimator, "doubt_", 0.0)
+        scores, doubt = _outputs(g, estimator, x), getattr(estimator, "doubt_", 0.0)
         codes = g.op("ArgMax", scores, axis=1, keepdims=0)
         scores = g.op("Div", scores, getattr(estimator, "temperature_", TEMPERATURE))
         certain = g.op("Mul", g.op("Softmax", scores, axis=1), 1.0 - doubt)
@@ -271,7 +332,7 @@ def _classifier(g: Graph, estimator: Any, x: str) -> tuple[str, str]:
 
 
 def _regressor(g: Graph, estimator: Any, x: str) -> tuple[str]:
-    outputs = _outputs(g, estimator._networks(), x)
+    outputs = _outputs(g, estimator, x)
     if hasattr(estimator, "_scale"):  # the targets were standardised
         outputs = g.op("Add", g.op("Mul", outputs, estimator._scale), estimator._mean)
     return (outputs,)

@@ -21,6 +21,7 @@ from .._estimator.ensemble_base import KARNetworkCV
 from .._estimator.network_base import KARNetwork
 from .._network.infinite_width import KernelMap
 from .._network.layers import Network
+from .._network.local import LocalNetwork, Tree
 from ._check import RefusedError
 from ._format_1 import upgraded
 
@@ -72,13 +73,42 @@ def _check_depth(part: KernelMap | Shape) -> None:
     _expect(type(part.depth) is int and 0 < part.depth <= DEEPEST)
 
 
+def _check_tree(tree: Tree) -> None:
+    """Check that every way through a tree ends in a leaf."""
+    n = len(tree.thresholds)
+    _expect(tree.thresholds.shape == (n,) and tree.children.shape == (n, 2))
+    _expect(tree.directions.ndim == 2 and len(tree.directions) == n)
+    _expect(tree.children.dtype.kind == "i")
+    # An inner node comes after its parent, so that no way is a circle.
+    inner = tree.children >= 0
+    _expect(bool((tree.children[inner] < n).all()))
+    _expect(bool((tree.children > np.arange(n)[:, None])[inner].all()))
+    leaves = np.sort(-1 - tree.children[~inner])
+    _expect(bool(np.array_equal(leaves, np.arange(n + 1) if n else leaves)))
+
+
+def _check_leaves(network: LocalNetwork) -> None:
+    """Check that the leaves of a network have rows of its table."""
+    Z, q = network.kernel.Z, network.n_outputs
+    _expect(len(network.partitions) > 0 and Z.ndim == 2 and Z.dtype.kind == "f")
+    for each in network.partitions:
+        n_leaves, starts, rows = len(each.tree.thresholds) + 1, each.starts, each.rows
+        _expect(starts.shape == (n_leaves + 1,) and starts.dtype.kind == "i")
+        _expect(starts[0] == 0 and starts[-1] == len(rows) and bool((np.diff(starts) > 0).all()))
+        _expect(rows.ndim == 1 and rows.dtype.kind == "i")
+        _expect(bool(((rows >= 0) & (rows < len(Z))).all()))
+        _expect(each.D.shape == (len(rows), q) and each.b.shape == (n_leaves, q))
+        _expect(each.tree.directions.shape[1] == Z.shape[1])
+
+
 def _check_network(net: Any) -> None:
     if not vars(net).keys() & {"layers_", "estimators_"}:
         return
     _expect(len(getattr(net, "activations_", ())) == len(getattr(net, "layers_", ())))
     networks = net._networks()
     for network in networks:
-        _expect(all(layer.V.ndim == 2 and layer.w.ndim == 1 for layer in network.layers))
+        if isinstance(network, Network):
+            _expect(all(layer.V.ndim == 2 and layer.w.ndim == 1 for layer in network.layers))
         # The number of features is compared with an array, so that it alone cannot claim memory.
         match network:
             case Network(view=None, input_map=KernelMap(Z=Z)):
@@ -90,9 +120,11 @@ def _check_network(net: Any) -> None:
                 _expect(bool(((columns >= 0) & (columns < len(per_feature))).all()))
         n_features = net.n_features_in_
         _expect(type(n_features) is int and n_features == len(per_feature) <= per_feature.size)
-    intercept = networks[0].layers[-1].w
+    n_outputs = networks[0].n_outputs
     if hasattr(net, "_mean"):
-        _expect(net._mean.shape == net._scale.shape == intercept.shape)
+        _expect(net._mean.shape == net._scale.shape == (n_outputs,))
+    if isinstance(net, KARNetworkCV):
+        _expect(net.weights_.shape == (len(networks),) and net._offset.shape == (n_outputs,))
     names = getattr(net, "feature_names_in_", None)
     _expect(names is None or (names.shape == (n_features,) and names.dtype == object))
     # The trial predicts on the CPU, whatever the device of the network.
@@ -102,7 +134,7 @@ def _check_network(net: Any) -> None:
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         for n_rows in TRIAL_ROWS:
-            _check_predictions(trial, np.zeros((n_rows, n_features)), max(len(intercept), 2))
+            _check_predictions(trial, np.zeros((n_rows, n_features)), max(n_outputs, 2))
 
 
 def _check_predictions(net: Any, rows: NDArray[Any], n_classes: int) -> None:
@@ -156,6 +188,8 @@ def _check_columns(part: BaseEstimator) -> None:
 # The check of each type: parts of networks before networks, which predict.
 CHECKS: dict[Any, Callable[[Any], None]] = {
     KernelMap | Shape: _check_depth,
+    Tree: _check_tree,
+    LocalNetwork: _check_leaves,
     KARNetwork | KARNetworkCV: _check_network,
     OneHotEncoder: _check_one_hot,
     TfidfVectorizer: _check_vocabulary,

@@ -62,10 +62,16 @@ class Member1:
 
 
 def upgraded(part: Any) -> Any:
-    """Return an object whose attributes of format 1 were replaced by their successors."""
+    """Return an object whose attributes of format 1 were replaced by their successors.
+
+    Networks of an average had no weights: all counted alike.
+    """
     for name, value in getattr(part, "__dict__", {}).items():
         if isinstance(value, InfiniteLayers1 | ProductsWith1):
             object.__setattr__(part, name, value.upgraded())
         elif name == "estimators_" and isinstance(value, list):
             value[:] = [each.upgraded() if isinstance(each, Member1) else each for each in value]
+    if hasattr(part, "estimators_") and not hasattr(part, "weights_"):
+        part.weights_ = np.full(len(part.estimators_), 1.0 / len(part.estimators_))
+        part._offset = np.zeros(part.estimators_[0].network.n_outputs)
     return part

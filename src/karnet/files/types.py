@@ -29,10 +29,12 @@ TAGS = {
     "KARRegressorCV": "karnet.selection.KARRegressorCV",
     "KernelMap": "karnet._network.infinite_width.KernelMap",
     "Layer": "karnet._network.layers.Layer",
+    "LocalNetwork": "karnet._network.local.LocalNetwork",
     "Member": "karnet._ensemble.member.Member",
     "Member1": "karnet.files._format_1.Member1",
     "Moments": "karnet._lstsq.statistics.Moments",
     "Network": "karnet._network.layers.Network",
+    "Partition": "karnet._network.local.Partition",
     "Plan": "karnet.learner.Plan",
     "ProductsWith1": "karnet.files._format_1.ProductsWith1",
     "Ranks": "karnet._ensemble.views.Ranks",
@@ -42,6 +44,7 @@ TAGS = {
     "Stack": "karnet._lstsq.statistics.Stack",
     "Standard": "karnet._ensemble.views.Standard",
     "Stretched": "karnet._ensemble.views.Stretched",
+    "Tree": "karnet._network.local.Tree",
     "Triangle": "karnet._lstsq.statistics.Triangle",
 }
 _TAG_OF = {path: tag for tag, path in TAGS.items()}

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._network.infinite_width import KernelMap
+from .._network.local import LocalNetwork
 from .._rows.memory import dense
 from .._util.extras import require
 
@@ -45,6 +47,13 @@ def network_of(estimator: Any) -> Any:
         name = type(network).__name__
         raise ValueError(f"{name} is not a fitted estimator of karnet: fit one first.") from error
     return network
+
+
+def kernel_of(network: Any) -> KernelMap | None:
+    """Return the kernel map of a network, or None if it has none."""
+    if isinstance(network, LocalNetwork):
+        return network.kernel
+    return network.input_map if isinstance(network.input_map, KernelMap) else None
 
 
 def sampled(estimator: Any, X: Any) -> tuple[Array, NDArray[np.intp]]:

@@ -11,11 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.metrics import r2_score
 
-from .._network.infinite_width import KernelMap
 from .._util.types import AnyArray, Array
 from ..learner import indicator
 from ..loo import RidgePath, accuracy
-from ._common import Display, network_of, sampled
+from ._common import Display, kernel_of, network_of, sampled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -167,16 +166,17 @@ def _curves(
     """Yield the name, the solutions for all ridges and the ridge of each network."""
     networks, settings = estimator._networks(), estimator.get_params(deep=False)
     bias = settings.get("fit_intercept", True)
-    if isinstance(networks[0].input_map, KernelMap):
+    kernels = [kernel for kernel in map(kernel_of, networks) if kernel is not None]
+    if kernels:
         if widths is not None:
             raise ValueError(
                 "widths must be None for an ensemble and for infinitely wide layers: their "
                 "networks keep their widths."
             )
         ridges = [each.alpha_ for each in getattr(estimator, "estimators_", ())]
-        for k, network in enumerate(networks):
+        for k, (network, kernel) in enumerate(zip(networks, kernels, strict=True)):
             A = X if network.view is None else network.view(X)
-            path = RidgePath.of_kernel(network.input_map.at(A)(A), Y, bias=bias)
+            path = RidgePath.of_kernel(kernel.at(A)(A), Y, bias=bias)
             yield f"network {k + 1}", path, ridges[k] if ridges else settings["alpha"]
         return
     sizes = [layer.V.shape[1] for layer in networks[0].layers[:-1]]

@@ -10,6 +10,7 @@ import numpy as np
 
 from .._lstsq.lapack import EPS
 from .._lstsq.solve import check_rcond
+from .._network.local import LocalNetwork
 from ..learner import PULLED_BACK_RCOND
 from ._common import Array, Display, network_of, sampled
 
@@ -126,6 +127,11 @@ def _spectra(estimator: Any, X: Array) -> Iterator[Spectrum]:
     """Yield the spectrum of each layer that was solved."""
     settings = {"rcond": None, "hidden": "random"} | estimator.get_params(deep=False)
     for n, network in enumerate(estimator._networks(), start=1):
+        if isinstance(network, LocalNetwork):
+            A = network.view(X)
+            K = network.kernel.at(A)(A)
+            yield Spectrum(f"network {n}", _singular_values(K), EPS * len(K), 0.0)
+            continue
         # An ensemble has no reports: all that its networks have is an output layer.
         reports = getattr(estimator, "layers_", [None])[-len(network.layers) :]
         for k, report in enumerate(reports, start=1):

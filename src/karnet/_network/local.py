@@ -1,0 +1,191 @@
+"""Local kernel networks: trees divide the rows, and each leaf has a network of its own.
+
+A leaf predicts ``b + K(x, Z) D`` from its own rows Z, and its solution is that of a kernel problem
+with few rows. The cost therefore grows linearly with the number of rows. Several trees are
+averaged, since predictions near a border between leaves see only one side of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .._rows.memory import block_slices, chunk_slices, dense
+from .._util.types import Array, Indices, Mask
+from ..activations import Function
+from .infinite_width import KernelMap, kernel_network
+from .input_metric import outer_products
+from .layers import Network
+
+# Rows of a node whose random combination is the direction in which the node is cut.
+DIRECTION_ROWS = 400
+# Directions that are tried for a cut.
+N_DIRECTIONS = 10
+# Least share of the rows of a node on either side of a cut.
+LEAST_SHARE = 0.25
+
+
+@dataclass(frozen=True)
+class Tree:
+    """Cuts of the space of inputs by hyperplanes; a row goes left where ``x d <= t``."""
+
+    directions: Array  # d of each inner node, in rows
+    thresholds: Array  # t of each inner node
+    children: Indices  # left and right: an inner node, or -1 - k for leaf k
+
+    def route(self, A: Array) -> Iterator[tuple[int, Indices]]:
+        """Yield each leaf that rows of A reach, and the numbers of these rows."""
+        waiting = [(0 if len(self.thresholds) else -1, np.arange(len(A)))]
+        while waiting:
+            node, rows = waiting.pop()
+            if node < 0:
+                yield -1 - node, rows
+                continue
+            right = A[rows] @ self.directions[node] > self.thresholds[node]
+            for child, some in zip(self.children[node], (rows[~right], rows[right]), strict=True):
+                if len(some):
+                    waiting.append((int(child), some))
+
+
+def grow_tree(A: Array, most: int, rng: np.random.RandomState) -> tuple[Tree, list[Indices]]:
+    """Return a tree whose leaves have at most `most` rows of A, and the rows of each leaf.
+
+    A node is cut along a random combination of its centred rows, so that all leaves have about the
+    same number of rows. Of equal rows, which no cut divides, a leaf has `most`.
+    """
+    directions: list[Array] = []
+    thresholds: list[float] = []
+    children: list[list[int]] = []
+    leaves: list[Indices] = []
+    waiting = [(np.arange(len(A)), -1, 0)]
+    while waiting:
+        rows, parent, side = waiting.pop()
+        n_leaves = -(-len(rows) // most)
+        cut = _cut(A, rows, n_leaves // 2 / n_leaves, rng) if n_leaves > 1 else None
+        if cut is None:
+            leaves.append(rows[:: max(n_leaves, 1)])
+            place = -len(leaves)
+        else:
+            direction, threshold, right = cut
+            place = len(directions)
+            directions.append(direction)
+            thresholds.append(threshold)
+            children.append([0, 0])
+            waiting += [(rows[right], place, 1), (rows[~right], place, 0)]
+        if parent >= 0:
+            children[parent][side] = place
+    tree = Tree(
+        np.array(directions, dtype=A.dtype).reshape(-1, A.shape[1]),
+        np.array(thresholds, dtype=A.dtype),
+        np.array(children, dtype=np.intp).reshape(-1, 2),
+    )
+    return tree, leaves
+
+
+def _cut(
+    A: Array, rows: Indices, share: float, rng: np.random.RandomState
+) -> tuple[Array, float, Mask] | None:
+    """Return the direction and threshold of a cut, and which rows are on its right.
+
+    About the given share of the rows is on its left. None is returned if all rows are equal.
+    """
+    best, found = 0, None
+    for _ in range(N_DIRECTIONS):
+        some = A[rows[rng.randint(len(rows), size=DIRECTION_ROWS)]]
+        direction = (some - some.mean(axis=0)).T @ rng.standard_normal(len(some)).astype(A.dtype)
+        length = np.linalg.norm(direction)
+        if not length > 0.0:
+            continue
+        direction /= length
+        x = A[rows] @ direction
+        threshold = _between(x, max(round(share * len(rows)), 1))
+        right = x > threshold
+        smaller = min(int(right.sum()), len(rows) - int(right.sum()))
+        if smaller > best:
+            best, found = smaller, (direction, threshold, right)
+        if best >= LEAST_SHARE * len(rows):
+            break
+    return found
+
+
+def _between(x: Array, n: int) -> float:
+    """Return a number between two values of x, such that about n values are smaller."""
+    last = np.partition(x, n - 1)[n - 1]
+    below, above = x[x < last], x[x > last]
+    # Either all values that equal the last one are on the left, or none is.
+    surplus = len(x) - len(above) - n
+    if len(above) and (surplus <= n - len(below) or not len(below)):
+        pair = last, above.min()
+    elif len(below):
+        pair = below.max(), last
+    else:
+        pair = last, last
+    return float(x.dtype.type(0.5 * (float(pair[0]) + float(pair[1]))))
+
+
+@dataclass(frozen=True)
+class Partition:
+    """A tree, and the solutions of its leaves."""
+
+    tree: Tree
+    rows: Indices  # the centres of all leaves, leaf by leaf
+    starts: Indices  # the place in `rows` where each leaf begins, and the end
+    D: Array  # the coefficients of the centres, in the order of `rows`
+    b: Array  # the bias of each leaf
+
+
+@dataclass(frozen=True)
+class LocalNetwork:
+    """The mean of several partitions of the same rows."""
+
+    view: Function
+    kernel: KernelMap  # with all rows as centres
+    partitions: tuple[Partition, ...]
+
+    @property
+    def n_outputs(self) -> int:
+        """The number of outputs."""
+        return int(self.partitions[0].b.shape[1])
+
+    def leaf(self, partition: Partition, k: int) -> Network:
+        """Return the network of a leaf, for rows as the view shows them."""
+        part = slice(partition.starts[k], partition.starts[k + 1])
+        D = partition.D[part]
+        Z = self.kernel.Z[partition.rows[part]].astype(D.dtype, copy=False)
+        return kernel_network(D, partition.b[k], self.kernel.at(Z), None)
+
+    def scores(self, X: Any, device: str | None = None) -> Array:
+        """Return the mean of the scores of the leaves that each row reaches."""
+        total = np.zeros((X.shape[0], self.n_outputs))
+        for rows in block_slices(len(total), X.shape[1]):
+            A = self.view(dense(X[rows])).astype(self.kernel.Z.dtype, copy=False)
+            self._add(A, total[rows])
+        return total
+
+    def _add(self, A: Array, total: Array) -> None:
+        """Add the scores of viewed rows A to a total."""
+        for partition in self.partitions:
+            for k, rows in partition.tree.route(A):
+                network = self.leaf(partition, k)
+                (layer,), kernel = network.layers, network.input_map
+                assert kernel is not None
+                for chunk in chunk_slices(slice(0, len(rows)), len(layer.V)):
+                    some = rows[chunk]
+                    K = kernel(A[some].astype(layer.V.dtype, copy=False))
+                    total[some] += layer.linear(K) / len(self.partitions)
+
+
+def local_metric(network: LocalNetwork, A: Array, weight: Array, diagonal: bool) -> Array:
+    """Return the sum of the outer products of the input sensitivities at rows A of its view."""
+    partition = network.partitions[0]
+    A = A.astype(network.kernel.Z.dtype, copy=False)
+    return sum(
+        (
+            outer_products(network.leaf(partition, k), A[rows], weight[rows], diagonal)
+            for k, rows in partition.tree.route(A)
+        ),
+        start=np.zeros(()),
+    )

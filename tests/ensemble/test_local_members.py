@@ -1,0 +1,106 @@
+"""Local members: their search, their weights and their honest scores."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from karnet import KARClassifierCV, KARRegressorCV
+from karnet._ensemble.local_members import combined, divide
+from karnet._ensemble.local_search import LOCAL_SIZES
+from karnet._ensemble.member import Member, Shape
+from karnet._network.infinite_width import RidgeTargets
+
+
+@pytest.fixture
+def local_sizes(monkeypatch):
+    """Return a function that changes sizes of local members for one test."""
+
+    def change(**sizes):
+        for name, value in sizes.items():
+            monkeypatch.setattr(LOCAL_SIZES, name, value)
+
+    return change
+
+
+@pytest.fixture(autouse=True)
+def _few_rows(local_sizes):
+    local_sizes(first_rows=300, later_rows=600, leaf=100, tuned_rows=100, metric_rows=200)
+
+
+def table(m, d=4, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((m, d))
+    y = np.sin(3.0 * X[:, 0]) + X[:, 1] * (X[:, 2] > 0.0)
+    return X, y
+
+
+@pytest.mark.parametrize("n", [40, 1600, 40_000, 100_000])
+def test_parts_are_disjoint_and_most_rows_shape_or_score(n, monkeypatch):
+    monkeypatch.setattr(LOCAL_SIZES, "later_rows", 32_000)
+    parts = divide(n, np.random.RandomState(0))
+    together = np.concatenate(parts)
+    assert len(np.unique(together)) == len(together)
+    assert all(len(part) for part in parts)
+    assert len(parts.shaping) >= min(n // 2, 32_000)
+
+
+def test_rows_that_score_have_no_part_in_the_search():
+    X, y = table(900)
+    net = KARRegressorCV(width=150, random_state=0).fit(X, y)
+    scored = ~np.isnan(net.loo_decision_function_)
+    assert 0 < scored.sum() < len(X) // 2
+    new_X, new_y = table(3000, seed=1)
+    # Few errors are large, and would decide a comparison of squares.
+    honest = np.minimum(np.abs(y - net.loo_decision_function_)[scored], 0.2)
+    fresh = np.minimum(np.abs(new_y - net.predict(new_X)), 0.2)
+    assert abs(honest.mean() - fresh.mean()) < 3.0 * honest.std() / np.sqrt(scored.sum())
+
+
+def test_targets_of_noise_are_predicted_by_their_mean():
+    X, _ = table(900)
+    y = 5.0 + np.random.default_rng(1).standard_normal(len(X))
+    net = KARRegressorCV(width=150, random_state=0).fit(X, y)
+    assert np.std(net.predict(X)) < 0.35
+    assert abs(np.mean(net.predict(X)) - 5.0) < 0.1
+
+
+def test_weights_are_those_of_the_best_sum_and_never_negative():
+    rng = np.random.default_rng(0)
+    Y = rng.standard_normal((200, 2))
+    targets = RidgeTargets(Y, np.ones(200), np.ones(1))
+    outputs = [0.5 * Y, -Y, rng.standard_normal(Y.shape)]
+    members = [Member(Shape("standard", "gaussian"), None, 1.0, 0.0, each) for each in outputs]
+    weights, offset = combined(members, targets, np.ones(200, dtype=bool))
+    assert (weights >= 0.0).all()
+    assert weights[1] == 0.0
+    np.testing.assert_allclose(offset, (1.0 - weights.sum()) * Y.mean(axis=0))
+    assert weights[0] == pytest.approx(2.0, abs=0.2)
+
+
+def test_a_fit_depends_on_its_seed_only():
+    X, y = table(700)
+    first, again, other = (
+        KARClassifierCV(width=120, random_state=seed).fit(X, y > 0.0).decision_function(X)
+        for seed in (0, 0, 1)
+    )
+    np.testing.assert_array_equal(first, again)
+    assert (first != other).any()
+
+
+def test_weights_of_zero_leave_rows_out():
+    X, y = table(700)
+    weight = np.r_[np.ones(500), np.zeros(200)]
+    found = KARRegressorCV(width=120, random_state=0).fit(X, y, weight)
+    expected = KARRegressorCV(width=120, random_state=0).fit(X[:500], y[:500])
+    np.testing.assert_allclose(found.predict(X), expected.predict(X), atol=1e-9)
+
+
+def test_several_outputs_and_intervals():
+    X, y = table(900)
+    net = KARRegressorCV(width=150, random_state=0).fit(X, np.column_stack([y, -2.0 * y]))
+    new_X, new_y = table(2000, seed=1)
+    low, high = np.moveaxis(net.predict_interval(new_X, coverage=0.8), -1, 0)
+    inside = (low[:, 0] <= new_y) & (new_y <= high[:, 0])
+    assert 0.7 < inside.mean() < 0.9
+    assert net.predict(new_X).shape == (2000, 2)
