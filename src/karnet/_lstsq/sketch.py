@@ -301,7 +301,8 @@ def _products_of(p: Problem, basis: Basis, centre: Centre) -> tuple[Array, Array
     near, scale, columns = centre.near(basis.scale), basis.scale_1, basis.columns
     if not basis.well_conditioned:
         reduce, centre = _over_independent(p, basis, centre)
-        R, inverse = basis.R * scale, _rows_rcond(basis.R) > INVERTED_RCOND
+        R = basis.R * scale
+        inverse = arrays.is_host(R) and _rows_rcond(basis.R) > INVERTED_RCOND
         R = algebra.inverse_triangle(R) if inverse else R
         both = reduce(partial(_products, centre, near, R, inverse))
         return both.first, both.second
