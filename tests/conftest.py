@@ -11,6 +11,7 @@ import pytest
 
 from karnet._arrays.devices import SETTINGS
 from karnet._ensemble.average import SEARCH_SIZES
+from karnet._ensemble.local_search import LOCAL_SIZES
 from karnet._lstsq.lapack import LIMITS
 from karnet._rows.memory import SIZES
 from tests.offline import ASKED, forbid_network
@@ -18,48 +19,44 @@ from tests.offline import ASKED, forbid_network
 forbid_network()
 
 
-@pytest.fixture
-def block_sizes(monkeypatch):
-    """Return a function that changes sizes of blocks for one test: ``block_sizes(block=2**13)``."""
+def changes_of(settings, monkeypatch):
+    """Return a function that changes attributes of an object for one test."""
 
-    def change(**sizes):
-        for name, value in sizes.items():
-            monkeypatch.setattr(SIZES, name, value)
+    def change(**values):
+        for name, value in values.items():
+            monkeypatch.setattr(settings, name, value)
 
     return change
+
+
+@pytest.fixture
+def block_sizes(monkeypatch):
+    """Return a function that changes sizes of blocks: ``block_sizes(block=2**13)``."""
+    return changes_of(SIZES, monkeypatch)
 
 
 @pytest.fixture
 def solver_sizes(monkeypatch):
     """Return a function that changes thresholds of solvers: ``solver_sizes(product=1)``."""
-
-    def change(**sizes):
-        for name, value in sizes.items():
-            monkeypatch.setattr(LIMITS, name, value)
-
-    return change
+    return changes_of(LIMITS, monkeypatch)
 
 
 @pytest.fixture
 def search_sizes(monkeypatch):
     """Return a function that changes sizes of the search: ``search_sizes(rows=60)``."""
+    return changes_of(SEARCH_SIZES, monkeypatch)
 
-    def change(**sizes):
-        for name, value in sizes.items():
-            monkeypatch.setattr(SEARCH_SIZES, name, value)
 
-    return change
+@pytest.fixture
+def local_sizes(monkeypatch):
+    """Return a function that changes sizes of local members: ``local_sizes(leaf=100)``."""
+    return changes_of(LOCAL_SIZES, monkeypatch)
 
 
 @pytest.fixture
 def device_settings(monkeypatch):
-    """Return a function that changes assumptions about devices for one test."""
-
-    def change(**settings):
-        for name, value in settings.items():
-            monkeypatch.setattr(SETTINGS, name, value)
-
-    return change
+    """Return a function that changes assumptions about devices."""
+    return changes_of(SETTINGS, monkeypatch)
 
 
 @pytest.fixture(autouse=True)

@@ -65,9 +65,9 @@ class KARClassifierCV(Scored, ClassifierMixin, KARNetworkCV):
         drawn.
     device : str, default=None
         The device to compute on. None is NumPy on the CPU. With "cuda", or another device of
-        PyTorch, networks of tables that trees do not divide predict on the device. All else stays
-        on the CPU, whose matrices are small. Fitted attributes and predictions are NumPy arrays in
-        either case. This needs ``karnet[gpu]``.
+        PyTorch, networks of tables that trees do not divide predict on the device. Everything else
+        is computed on the CPU. Fitted attributes and predictions are NumPy arrays in either case.
+        This needs ``karnet[gpu]``.
 
     Attributes
     ----------
@@ -81,8 +81,8 @@ class KARClassifierCV(Scored, ClassifierMixin, KARNetworkCV):
     cv_results_ : dict of ndarray
         The networks that were tried, best first, as a dict that pandas converts to a table.
     loo_decision_function_ : ndarray of shape (n_samples,) or (n_samples, n_classes)
-        The left-out decision function of each row: fitted without that row. It is NaN for rows
-        that trees divide and that had a part in the search.
+        The left-out decision function of each row: fitted without that row. If trees divide the
+        table, it is NaN for rows that were used in the search.
     feature_importances_ : ndarray of shape (n_features,)
         The diagonal of the input metric: how strongly predictions change with each feature.
     temperature_ : float
@@ -258,9 +258,9 @@ class KARRegressorCV(Scored, RegressorMixin, KARNetworkCV):
         drawn.
     device : str, default=None
         The device to compute on. None is NumPy on the CPU. With "cuda", or another device of
-        PyTorch, networks of tables that trees do not divide predict on the device. All else stays
-        on the CPU, whose matrices are small. Fitted attributes and predictions are NumPy arrays in
-        either case. This needs ``karnet[gpu]``.
+        PyTorch, networks of tables that trees do not divide predict on the device. Everything else
+        is computed on the CPU. Fitted attributes and predictions are NumPy arrays in either case.
+        This needs ``karnet[gpu]``.
 
     Attributes
     ----------
@@ -275,8 +275,8 @@ class KARRegressorCV(Scored, RegressorMixin, KARNetworkCV):
     cv_results_ : dict of ndarray
         The networks that were tried, best first, as a dict that pandas converts to a table.
     loo_decision_function_ : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-        The left-out prediction of each row: fitted without that row. It is NaN for rows that trees
-        divide and that had a part in the search.
+        The left-out prediction of each row: fitted without that row. If trees divide the table, it
+        is NaN for rows that were used in the search.
     feature_importances_ : ndarray of shape (n_features,)
         The diagonal of the input metric: how strongly predictions change with each feature.
     n_features_in_ : int

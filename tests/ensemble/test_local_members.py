@@ -7,20 +7,8 @@ import pytest
 
 from karnet import KARClassifierCV, KARRegressorCV
 from karnet._ensemble.local_members import combined, divide
-from karnet._ensemble.local_search import LOCAL_SIZES
 from karnet._ensemble.member import Member, Shape
 from karnet._network.infinite_width import RidgeTargets
-
-
-@pytest.fixture
-def local_sizes(monkeypatch):
-    """Return a function that changes sizes of local members for one test."""
-
-    def change(**sizes):
-        for name, value in sizes.items():
-            monkeypatch.setattr(LOCAL_SIZES, name, value)
-
-    return change
 
 
 @pytest.fixture(autouse=True)
@@ -36,8 +24,8 @@ def table(m, d=4, seed=0):
 
 
 @pytest.mark.parametrize("n", [40, 1600, 40_000, 100_000])
-def test_parts_are_disjoint_and_most_rows_shape_or_score(n, monkeypatch):
-    monkeypatch.setattr(LOCAL_SIZES, "later_rows", 32_000)
+def test_parts_are_disjoint_and_most_rows_shape_or_score(n, local_sizes):
+    local_sizes(later_rows=32_000)
     parts = divide(n, np.random.RandomState(0))
     together = np.concatenate(parts)
     assert len(np.unique(together)) == len(together)

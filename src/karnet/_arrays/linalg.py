@@ -161,7 +161,8 @@ def _typed(library: Any, name: str, x: Any) -> Any:
 def inverse_triangle(R: Any) -> Any:
     """Return the inverse of an upper triangle R; values below the diagonal are not read.
 
-    It is not finite if R is singular. Products of halves take half the time of LAPACK's function.
+    It is not finite if R is singular. On one thread, LAPACK's function takes longer than products
+    of halves.
     """
     xp, n, half = namespace(R), R.shape[0], R.shape[0] // 2
     if not is_host(R):

@@ -30,21 +30,19 @@ from .._rows.memory import in_order
 from .._util.types import Array, Indices
 from ..kernels import KERNELS
 from .member import Shape, activation
+from .search import ERROR, LEAST_STRETCH
 from .views import Stretched, View, stretch
 
-# The order of rounds and of chains, the best first.
-ERROR = attrgetter("error")
+# The order of chains, the best first.
 BEST = attrgetter("best.error")
 # Scales that are tried, relative to the mean distance of rows.
 SCALES = 2.0 ** np.arange(-5.0, 5.5, 0.5)
 # The kernels of chains, with the scale and the ridge that are tried first.
 STARTS = {"laplace_l1": (1.0, 0.05), "laplace": (1.0, 0.05), "gaussian": (0.5, 0.05)}
-# Ridges from which on single precision keeps enough digits.
+# Smallest ridge for which single precision keeps enough digits.
 SINGLE_RIDGE = 3e-3
 # Largest number of columns of more than two values for which city-block distances are tried.
 MOST_COLUMNS_OF_L1 = 100
-# The smallest factor by which an input or a direction is stretched, as a share of the largest.
-LEAST_STRETCH = 1e-3
 
 
 @dataclass
@@ -53,6 +51,8 @@ class LocalSizes:
 
     # Rows from which views are made.
     view_rows: int = 20000
+    # Rows whose mean distance is the unit of scales.
+    distance_rows: int = 500
     # Share of the rows that judge rounds and chains, and their largest number.
     judging_share: float = 0.1
     judging: int = 2000
@@ -132,9 +132,9 @@ class LocalTable:
         return LocalTable(stretch(self.A, root.astype(self.A.dtype)), self.targets)
 
 
-def mean_distance(kernel: str, A: Array, rng: np.random.RandomState, n: int = 500) -> float:
+def mean_distance(kernel: str, A: Array, rng: np.random.RandomState) -> float:
     """Return the mean distance of a sample of rows."""
-    some = A[rng.randint(len(A), size=min(n, len(A)))]
+    some = A[rng.randint(len(A), size=min(LOCAL_SIZES.distance_rows, len(A)))]
     return float(KERNELS[kernel].geometry(some, some).mean(dtype=np.float64)) or 1.0
 
 
@@ -171,12 +171,12 @@ def tuned(
     The way goes downhill from a start.
     """
     ridges = leaves[0].targets.ridges
-    kept: dict[tuple[int, bool], Array] = {}
+    kept: dict[tuple[int, type[np.floating]], Array] = {}
 
     def error(i: int, k: int) -> float:
         total, alpha = 0.0, float(ridges[k])
         for number, table in enumerate(leaves):
-            key = number, alpha >= SINGLE_RIDGE
+            key = number, precision(alpha)
             if key not in kept:
                 kept[key] = distances(kernel, table.A, alpha)
             shape = KernelMap(kernel, float(SCALES[i]) * unit)
@@ -292,7 +292,7 @@ def advance_all(
 
 @dataclass(frozen=True)
 class LocalSearch:
-    """The rows of a long table, and their division into parts."""
+    """The search for chains in the rows of a long table."""
 
     X: Array
     targets: RidgeTargets
@@ -301,7 +301,7 @@ class LocalSearch:
     views: dict[str, View]
     leaf: int  # the largest number of rows of a leaf
     rng: np.random.RandomState
-    has_time: Callable[[], bool] = lambda: True
+    has_time: Callable[[], bool]  # whether there is time for another round
 
     def chains(self) -> list[Chain]:
         """Return all chains, after rounds for which there is time, the best first."""

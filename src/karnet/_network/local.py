@@ -158,7 +158,10 @@ class LocalNetwork:
         return kernel_network(D, partition.b[k], self.kernel.at(Z), None)
 
     def scores(self, X: Any, device: str | None = None) -> Array:
-        """Return the mean of the scores of the leaves that each row reaches."""
+        """Return the mean of the scores of the leaves that each row reaches.
+
+        They are computed on the CPU, whatever the device.
+        """
         total = np.zeros((X.shape[0], self.n_outputs))
         for rows in block_slices(len(total), X.shape[1]):
             A = self.view(dense(X[rows])).astype(self.kernel.Z.dtype, copy=False)
