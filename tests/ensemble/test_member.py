@@ -117,7 +117,7 @@ def test_the_way_downhill_ends_in_the_valley_after_few_steps(start):
         tried.append((i, k))
         return 1.0 + (i - 4) ** 2 + (k - 11) ** 2
 
-    assert downhill(error, start, (7, 17)) == (4, 11)
+    assert downhill(error, start, (7, 17)) == ((4, 11), 1.0)
     assert len(tried) == len(set(tried)) < 25
 
 

@@ -145,8 +145,8 @@ def _local_average(
     """Return the weighted sum of local members, judged by rows without a part in the search."""
     parts = divide(len(X), rng)
     leaf = budget.rows_of_leaf(X.shape, width)
-    chains = search_local(X, targets, parts, leaf, rng, partial(budget.searches, False))
-    found = near_best(chains, n_members)
+    tried = search_local(X, targets, parts, leaf, rng, partial(budget.searches, False))
+    found = near_best(tried, n_members)
     n_trees = partial(budget.trees, n_members=len(found), d=X.shape[1])
     members = [fit_local(each, n_trees, X, targets, parts.scored, leaf, rng) for each in found]
     honest = np.zeros(len(X), dtype=bool)
@@ -157,8 +157,7 @@ def _local_average(
     honest = judged & honest if (judged & honest).any() else judged
     weights, offset = combined(members, targets, honest)
     total = sum(w * member.left_out for w, member in zip(weights, members, strict=True))
-    tried = sorted((each for chain in chains for each in chain.rounds), key=ERROR)
-    return Average(members, weights, offset, tried, offset + total, honest)
+    return Average(members, weights, offset, sorted(tried, key=ERROR), offset + total, honest)
 
 
 def _judged_by_splits(member: Member, X: Array, targets: RidgeTargets, leaf: int) -> Member:

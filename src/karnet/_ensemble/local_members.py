@@ -16,14 +16,15 @@ from .._rows.memory import block_slices, in_order
 from .._util.types import Array, Indices, Mask
 from .local_search import (
     LOCAL_SIZES,
-    Chain,
     LocalSearch,
     LocalTable,
     Round,
+    Tuning,
     distances,
     left_out_error,
     mean_distance,
     solve_leaf,
+    telling,
     tuned,
 )
 from .member import Member
@@ -59,8 +60,8 @@ def search_local(
     leaf: int,
     rng: np.random.RandomState,
     has_time: Callable[[], bool],
-) -> list[Chain]:
-    """Return the chains of the search, the best first.
+) -> list[Round]:
+    """Return the best round with each kernel, and then all other rounds, each the best first.
 
     `leaf` is the largest number of rows of a leaf. Rounds end when there is no time for more.
     """
@@ -70,13 +71,14 @@ def search_local(
         for name, (view, _) in distinct_views(X[some], targets.weight[some], LOCAL_VIEWS).items()
     }
     search = LocalSearch(X, targets, parts.shaping, parts.judging, views, leaf, rng, has_time)
-    return search.chains()
+    return search.rounds()
 
 
-def near_best(chains: list[Chain], n_members: int) -> list[Round]:
-    """Return the best rounds of chains whose error is near the least, at most `n_members`."""
-    most = (1.0 + LOCAL_SIZES.margin) * chains[0].best.error
-    near = [chain.best for chain in chains if chain.best.error <= most]
+def near_best(found: list[Round], n_members: int) -> list[Round]:
+    """Return the best round of each kernel whose error is near the least, at most `n_members`."""
+    best = {each.shape.kernel: each for each in reversed(found)}
+    most = (1.0 + LOCAL_SIZES.margin) * found[0].error
+    near = [each for each in found if each is best[each.shape.kernel] and each.error <= most]
     return near[: min(n_members, LOCAL_SIZES.n_members)]
 
 
@@ -100,64 +102,67 @@ def fit_local(
     unit = mean_distance(name, A, rng)
     is_scored = np.zeros(len(X), dtype=bool)
     is_scored[scored] = True
-    scale, alpha, leaf = _sized(found, table, unit, leaf, rng)
-    kernel = KernelMap(name, scale * unit, Z=A)
+    tuning, leaf = _sized(found, table, unit, leaf, rng)
+    kernel = KernelMap(name, tuning.scale * unit, Z=A)
     trees = [grow_tree(A, leaf, rng) for _ in range(n_trees(leaf) if len(X) > leaf else 1)]
     partitions, left_out = [], np.zeros_like(targets.Y)
     for tree, leaves in trees:
         # The rows that are left out come last.
         leaves = [rows[np.argsort(is_scored[rows], kind="stable")] for rows in leaves]
-        D, b, out = _solved(kernel, table, alpha, leaves, is_scored)
+        D, b, out = _solved(kernel, tuning, table, leaves, is_scored)
         for rows, predictions in zip(leaves, out, strict=True):
             left_out[rows[len(rows) - len(predictions) :]] += predictions / len(trees)
         starts = np.cumsum([0, *map(len, leaves)])
         parts = np.concatenate(leaves), starts, np.concatenate(D), np.array(b)
         partitions.append(Partition(tree, *parts))
     left_out[~is_scored] = np.nan
-    shape = replace(found.shape, scale=scale)
+    shape = replace(found.shape, scale=tuning.scale)
     network = LocalNetwork(found.view, kernel, tuple(partitions))
-    return Member(shape, network, alpha, targets.error(left_out), left_out)
+    return Member(shape, network, tuning.alpha, targets.error(left_out), left_out)
 
 
 def _sized(
     found: Round, table: LocalTable, unit: float, most: int, rng: np.random.RandomState
-) -> tuple[float, float, int]:
-    """Return the scale, the ridge and the largest number of rows of leaves.
+) -> tuple[Tuning, int]:
+    """Return the scale and ridge, and the largest number of rows of leaves.
 
-    Leaves have half of `most` rows unless leaves of `most` rows have much smaller left-out errors.
+    The longer a table, the smaller are its leaves: half of `most` rows, unless leaves of `most`
+    rows have much smaller left-out errors.
     """
-    name, few = found.shape.kernel, max(most // 2, 1)
+    name, share = found.shape.kernel, np.sqrt(LOCAL_SIZES.rows_of_large_leaves / len(table.A))
+    few = max(int(most * np.clip(share, 0.5, 1.0)), 1)
     _, leaves = grow_tree(table.A, most, rng)
-    some = rng.permutation(len(leaves))[: LOCAL_SIZES.n_tuned_leaves]
-    large = [table.of(rng.permutation(leaves[k])) for k in some]
+    large = [table.of(rng.permutation(leaf)) for leaf in telling(table, leaves, rng)]
     small = [
         each.of(rng.permutation(rows)) for each in large for rows in grow_tree(each.A, few, rng)[1]
     ]
-    half = max(len(small) // len(large), 1)
-    scale, alpha = tuned(name, small[::half], unit, (found.shape.scale, found.alpha_))
-    kernel = KernelMap(name, scale * unit)
+    # About the same number of rows, whatever their number in a leaf.
+    apart, n = max(len(small) // len(large), 1), max(len(large) * LOCAL_SIZES.leaf // few, 1)
+    best = tuned(name, small[::apart][:n], unit, (found.shape.scale, found.alpha_))
+    kernel = KernelMap(name, best.scale * unit)
 
     def error(tables: list[LocalTable]) -> float:
         sums = [
-            left_out_error(each, distances(name, each.A, alpha), kernel, alpha) for each in tables
+            left_out_error(each, distances(name, each.A, best.dtype), kernel, best.alpha)
+            for each in tables
         ]
         total, weight = np.sum(sums, axis=0)
         return float(total / weight)
 
     if len(small) == len(large):
-        return scale, alpha, few
+        return best, few
     if error(large) > (1.0 - LOCAL_SIZES.gain_of_large_leaves) * error(small):
-        return scale, alpha, few
-    return *tuned(name, large, unit, (scale, alpha)), most
+        return best, few
+    return tuned(name, large, unit, (best.scale, best.alpha)), most
 
 
 def _solved(
-    kernel: KernelMap, table: LocalTable, alpha: float, leaves: list[Indices], is_scored: Array
+    kernel: KernelMap, tuning: Tuning, table: LocalTable, leaves: list[Indices], is_scored: Array
 ) -> tuple[list[Array], list[Array], list[Array]]:
     """Return D, b and the left-out predictions of the last rows of each leaf."""
 
     def solved(leaf: Indices) -> tuple[Array, Array, Array]:
-        found, out = solve_leaf(kernel, table.of(leaf), alpha, int(is_scored[leaf].sum()))
+        found, out = solve_leaf(kernel, table.of(leaf), tuning, int(is_scored[leaf].sum()))
         return found.D, found.b, out
 
     with closing(in_order(solved, leaves)) as solutions:

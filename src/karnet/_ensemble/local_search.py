@@ -1,9 +1,9 @@
 """The search for local members: views, kernels, metrics, scales and ridges for a long table.
 
-A chain is a view and a kernel whose input metric is computed round by round. In a round, a tree
+The input metric of a view is computed round by round, with a smooth kernel. In a round, a tree
 divides the rows that shape the metric, and the leaves are solved. They predict the rows that judge,
 and the outer products of their input sensitivities add up to the metric of the next round. The
-round with the least error of the judging rows is kept.
+metric with the least error of the judging rows is kept, and the other kernels are tried with it.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from functools import partial
 from operator import attrgetter
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -33,14 +33,21 @@ from .member import Shape, activation
 from .search import ERROR, LEAST_STRETCH
 from .views import Stretched, View, stretch
 
+T = TypeVar("T")
+U = TypeVar("U")
 # The order of chains, the best first.
 BEST = attrgetter("best.error")
 # Scales that are tried, relative to the mean distance of rows.
 SCALES = 2.0 ** np.arange(-5.0, 5.5, 0.5)
-# The kernels of chains, with the scale and the ridge that are tried first.
-STARTS = {"laplace_l1": (1.0, 0.05), "laplace": (1.0, 0.05), "gaussian": (0.5, 0.05)}
-# Smallest ridge for which single precision keeps enough digits.
-SINGLE_RIDGE = 3e-3
+# The kernel whose networks shape metrics: the sensitivities of a smooth kernel are the least noisy.
+SMOOTH = "gaussian"
+# The kernels, with the scale and the ridge that are tried first.
+STARTS = {"gaussian": (0.5, 0.05), "laplace": (1.0, 0.05), "laplace_l1": (0.5, 0.05)}
+# Smallest ridge for which single precision keeps enough digits: the eigenvalues of a smooth kernel
+# fall fast.
+SINGLE_RIDGE = {"gaussian": 0.9e-3, "laplace": 0.9e-5, "laplace_l1": 0.9e-5}
+# Smallest error, as a share of the variance of the targets, for which it does.
+SINGLE_ERROR = 1e-3
 # Largest number of columns of more than two values for which city-block distances are tried.
 MOST_COLUMNS_OF_L1 = 100
 
@@ -60,25 +67,28 @@ class LocalSizes:
     scored_share: float = 0.1
     fewest_scored: int = 200
     scored: int = 5000
-    # Rows that shape the metric in the first rounds, which all chains take.
+    # Rows that shape the metric in the first rounds.
     first_rows: int = 8000
-    n_first_rounds: int = 3
-    # Rows that shape the metric in later rounds, which the best chains take.
+    # For each of these rounds, the share by which the error of a view may then exceed the least.
+    view_margins: tuple[float, ...] = (0.1, 0.02, 0.0)
+    # Rows that shape the metric in later rounds, which the best view takes.
     later_rows: int = 32000
     n_later_rounds: int = 4
+    # Rounds of other kernels, as long as their errors fall.
+    n_branch_rounds: int = 3
     # Rounds without a lower error after which a chain ends.
     patience: int = 2
-    # The fall of the error in a round, as a share, with which a chain far from the best goes on.
-    least_fall: float = 0.1
     # Rows of a leaf in the search.
     leaf: int = 1000
     # Leaves in which scale and ridge are selected, and the rows of each in the search.
     n_tuned_leaves: int = 2
     tuned_rows: int = 600
     # Rows over which outer products are summed: of all leaves, and of each leaf at least.
-    metric_rows: int = 3000
-    metric_rows_of_leaf: int = 150
-    # The fall of the error, as a share, for which leaves have twice as many rows.
+    metric_rows: int = 1000
+    metric_rows_of_leaf: int = 60
+    # Rows of a table up to which leaves have as many rows as they may have.
+    rows_of_large_leaves: int = 5000
+    # The fall of the error, as a share, for which those of longer tables have as many too.
     gain_of_large_leaves: float = 0.15
     # Members whose error exceeds the least by more than this share are left out.
     margin: float = 0.25
@@ -138,9 +148,13 @@ def mean_distance(kernel: str, A: Array, rng: np.random.RandomState) -> float:
     return float(KERNELS[kernel].geometry(some, some).mean(dtype=np.float64)) or 1.0
 
 
-def precision(alpha: float) -> type[np.floating]:
-    """Return the precision in which a leaf is solved with a ridge."""
-    return np.float32 if alpha >= SINGLE_RIDGE else np.float64
+class Tuning(NamedTuple):
+    """The scale and ridge selected for a kernel, and their leave-one-out error."""
+
+    scale: float
+    alpha: float
+    error: float
+    dtype: type[np.floating]  # the precision that keeps enough digits
 
 
 def left_out_error(
@@ -157,58 +171,89 @@ def left_out_error(
     return (total if np.isfinite(total) else np.inf), float(weight.sum())
 
 
-def distances(kernel: str, A: Array, alpha: float) -> Array:
-    """Return the distances of rows, in the precision in which a ridge is solved."""
-    A = A.astype(precision(alpha), copy=False)
+def distances(kernel: str, A: Array, dtype: type[np.floating]) -> Array:
+    """Return the distances of rows in a precision."""
+    A = A.astype(dtype, copy=False)
     return KERNELS[kernel].geometry(A, A)
 
 
 def tuned(
     kernel: str, leaves: Sequence[LocalTable], unit: float, start: tuple[float, float]
-) -> tuple[float, float]:
+) -> Tuning:
     """Return the scale and ridge with the least leave-one-out error in some leaves.
 
-    The way goes downhill from a start.
+    The way goes downhill from a start, in single precision as far as that keeps enough digits.
     """
+    variance = np.mean([table.targets.Y.var(axis=0).sum() for table in leaves])
+    found = _downhill(kernel, leaves, unit, start, SINGLE_RIDGE[kernel])
+    if found.error < SINGLE_ERROR * variance:
+        return _downhill(kernel, leaves, unit, (found.scale, found.alpha), np.inf)
+    return found
+
+
+def _downhill(
+    kernel: str,
+    leaves: Sequence[LocalTable],
+    unit: float,
+    start: tuple[float, float],
+    single_ridge: float,
+) -> Tuning:
+    """Return the result of `tuned`, in single precision from some ridge on."""
     ridges = leaves[0].targets.ridges
     kept: dict[tuple[int, type[np.floating]], Array] = {}
 
+    def precision(k: int) -> type[np.floating]:
+        return np.float32 if ridges[k] >= single_ridge else np.float64
+
     def error(i: int, k: int) -> float:
-        total, alpha = 0.0, float(ridges[k])
+        sums, dtype = np.zeros(2), precision(k)
         for number, table in enumerate(leaves):
-            key = number, precision(alpha)
-            if key not in kept:
-                kept[key] = distances(kernel, table.A, alpha)
+            if (number, dtype) not in kept:
+                kept[number, dtype] = distances(kernel, table.A, dtype)
             shape = KernelMap(kernel, float(SCALES[i]) * unit)
-            total += left_out_error(table, kept[key], shape, alpha)[0]
-        return total
+            sums += left_out_error(table, kept[number, dtype], shape, float(ridges[k]))
+        return float(sums[0] / sums[1])
 
     place = int(np.argmin(np.abs(SCALES - start[0]))), nearest(ridges, start[1])
-    i, k = downhill(error, place, (len(SCALES), len(ridges)))
-    return float(SCALES[i]), float(ridges[k])
+    (i, k), least = downhill(error, place, (len(SCALES), len(ridges)))
+    return Tuning(float(SCALES[i]), float(ridges[k]), least, precision(k))
+
+
+def telling(
+    table: LocalTable, leaves: Sequence[Indices], rng: np.random.RandomState
+) -> list[Indices]:
+    """Return a few leaves, at random among the half with the largest variance of the targets.
+
+    Where the targets are constant, no scale is better than another.
+    """
+    variance = [-table.targets.Y[leaf].var(axis=0).sum() for leaf in leaves]
+    few = LOCAL_SIZES.n_tuned_leaves
+    order = np.argsort(variance, kind="stable")[: max(len(leaves) // 2, few)]
+    return [leaves[k] for k in rng.permutation(order)[:few]]
 
 
 def solve_leaf(
-    kernel: KernelMap, table: LocalTable, alpha: float, last: int = 0
+    kernel: KernelMap, table: LocalTable, tuning: Tuning, last: int = 0
 ) -> tuple[DualSolution, Array]:
     """Return the solution of a leaf, and the left-out predictions of its last rows."""
-    G = distances(kernel.kernel, table.A, alpha)
+    G = distances(kernel.kernel, table.A, tuning.dtype)
     K = KERNELS[kernel.kernel].profile(G, kernel.scale, 1)
-    found = DualSolution.of(K, table.targets, alpha)
+    found = DualSolution.of(K, table.targets, tuning.alpha)
     return found, found.left_out(table.targets, last=last) if last else np.empty((0, 1))
 
 
 @dataclass(eq=False)
 class Chain:
-    """A view and a kernel, and the rounds of its metric so far."""
+    """A view, and the rounds of its metric so far."""
 
     name: str
     view: View
     kernel: str
     rng: np.random.RandomState
-    start: tuple[float, float]  # the scale and ridge that are tried first
     leaf: int  # the largest number of rows of a leaf
+    start: tuple[float, float]  # the scale and ridge that are tried first
     root: Array | None = None
+    depth: int = 0  # the rounds in which the root was computed
     rounds: list[Round] = field(default_factory=list)
     # The rounds that count: later ones have more rows than first ones.
     counted: int = 0
@@ -218,13 +263,11 @@ class Chain:
         """The round with the least error."""
         return min(self.rounds[self.counted :], key=ERROR)
 
-    def goes_on(self, most: float) -> bool:
-        """Return whether another round is worth its time, for an error of at most `most`."""
+    @property
+    def goes_on(self) -> bool:
+        """Whether another round is worth its time."""
         errors = [each.error for each in self.rounds[self.counted :]]
-        if len(errors) - 1 - int(np.argmin(errors)) >= LOCAL_SIZES.patience:
-            return False
-        falls = len(errors) < 2 or errors[-1] <= (1.0 - LOCAL_SIZES.least_fall) * errors[-2]
-        return falls or min(errors) <= most
+        return not errors or len(errors) - 1 - int(np.argmin(errors)) < LOCAL_SIZES.patience
 
     def advance(self, shaping: LocalTable, judging: LocalTable) -> None:
         """Add a round, with rows as the view shows them before it is stretched."""
@@ -232,20 +275,28 @@ class Chain:
         unit = mean_distance(self.kernel, table.A, self.rng)
         tree, leaves = grow_tree(table.A, self.leaf, self.rng)
         leaves = [self.rng.permutation(leaf) for leaf in leaves]
-        some = self.rng.permutation(len(leaves))[: LOCAL_SIZES.n_tuned_leaves]
-        tables = [table.of(leaves[k][: LOCAL_SIZES.tuned_rows]) for k in some]
-        scale, alpha = self.start = tuned(self.kernel, tables, unit, self.start)
-        kernel = KernelMap(self.kernel, scale * unit)
-        error, M = _solved_leaves(kernel, alpha, table, judged, tree, leaves)
+        some = [leaf[: LOCAL_SIZES.tuned_rows] for leaf in telling(table, leaves, self.rng)]
+        tuning = tuned(self.kernel, [table.of(leaf) for leaf in some], unit, self.start)
+        self.start = tuning.scale, tuning.alpha
+        kernel = KernelMap(self.kernel, tuning.scale * unit)
+        error, M = _solved_leaves(kernel, tuning, table, judged, tree, leaves)
         view = self.view if self.root is None else Stretched(self.view, self.root)
         self.root = _next_root(self.root, M)
-        shape = Shape(self.name, self.kernel, scale, rounds=len(self.rounds))
-        self.rounds.append(Round(view, shape, alpha, error, unit))
+        shape = Shape(self.name, self.kernel, tuning.scale, rounds=self.depth + len(self.rounds))
+        self.rounds.append(Round(view, shape, tuning.alpha, error, unit))
+
+    def branch(self, kernel: str) -> Chain:
+        """Return a chain of another kernel that begins with the best metric."""
+        root = self.best.view.root if isinstance(self.best.view, Stretched) else None
+        if root is not None and root.ndim == 2 and metric_is_diagonal(KernelMap(kernel), 0):
+            root = np.sqrt(np.sum(root**2, axis=1))
+        rng, depth = np.random.RandomState(self.rng.randint(2**31 - 1)), self.best.shape.rounds
+        return Chain(self.name, self.view, kernel, rng, self.leaf, STARTS[kernel], root, depth)
 
 
 def _solved_leaves(
     kernel: KernelMap,
-    alpha: float,
+    tuning: Tuning,
     table: LocalTable,
     judged: LocalTable,
     tree: Tree,
@@ -258,7 +309,7 @@ def _solved_leaves(
     diagonal = metric_is_diagonal(kernel, table.A.shape[1])
     for k, leaf in enumerate(leaves):
         rows = table.of(leaf)
-        found, _ = solve_leaf(kernel, rows, alpha)
+        found, _ = solve_leaf(kernel, rows, tuning)
         A = rows.A.astype(found.D.dtype, copy=False)
         network = kernel_network(found.D, found.b, kernel.at(A), None)
         if k in reached:
@@ -270,103 +321,111 @@ def _solved_leaves(
 
 
 def _next_root(root: Array | None, M: Array) -> Array:
-    """Return the root of a metric M that was computed after rows were multiplied by a root."""
-    if root is not None:
-        M = M * root**2 if root.ndim == 1 else root @ M @ root.T
-    trace = M.sum() if M.ndim == 1 else np.trace(M)
-    return metric_root(M / (trace / len(M) or 1.0), LEAST_STRETCH)
+    """Return the root of the mean of two metrics.
+
+    One has a root. The other, M, was computed after rows were multiplied by the root.
+    """
+    if root is None:
+        return metric_root(_scaled(M), LEAST_STRETCH)
+    if root.ndim == 1:
+        return metric_root(_scaled(root**2) + _scaled(M * root**2), LEAST_STRETCH)
+    return metric_root(_scaled(root @ root) + _scaled(root @ M @ root), LEAST_STRETCH)
 
 
-def advance_all(
-    chains: Sequence[Chain], tables: Callable[[str], tuple[LocalTable, LocalTable]]
-) -> None:
-    """Add a round to each chain, in parallel."""
-
-    def advance(chain: Chain) -> None:
-        chain.advance(*tables(chain.name))
-
-    with closing(in_order(advance, list(chains))) as done:
-        for _ in done:
-            pass
+def _scaled(M: Array) -> Array:
+    """Return a metric or its diagonal, with mean 1 on the diagonal."""
+    mean = M.mean() if M.ndim == 1 else np.trace(M) / len(M)
+    return np.asarray(M / (mean or 1.0))
 
 
 @dataclass(frozen=True)
 class LocalSearch:
-    """The search for chains in the rows of a long table."""
+    """The search for metrics and kernels in the rows of a long table."""
 
     X: Array
     targets: RidgeTargets
     shaping: Indices  # rows that shape metrics, in random order
-    judging: Indices  # rows that judge rounds and chains
+    judging: Indices  # rows that judge rounds
     views: dict[str, View]
     leaf: int  # the largest number of rows of a leaf
     rng: np.random.RandomState
     has_time: Callable[[], bool]  # whether there is time for another round
 
-    def chains(self) -> list[Chain]:
-        """Return all chains, after rounds for which there is time, the best first."""
-        sizes = LOCAL_SIZES
+    def rounds(self) -> list[Round]:
+        """Return the best round with each kernel, and then all other rounds, each the best first.
+
+        There are as many rounds as there is time for.
+        """
         chains = self._begun()
-        tables = partial(self._tables, self.shaping[: sizes.first_rows], {})
-        going = chains
-        for number in range(sizes.n_first_rounds):
-            if not number or self.has_time():
-                advance_all(going, tables)
-            going = self._promising(going, sizes.margin)
-        chains.sort(key=BEST)
-        going, more = self._promising(going), len(self.shaping) > sizes.first_rows
-        tables = partial(self._tables, self.shaping[: sizes.later_rows], {})
-        later: list[Chain] = []
-        for number in range(sizes.n_later_rounds):
-            going = self._hopeful(going, number)
-            if not going or not self.has_time():
-                break
-            for chain in going:
-                chain.counted = chain.counted if number or not more else len(chain.rounds)
-            later = later or going
-            advance_all(going, tables)
-        others = [chain for chain in chains if chain not in later]
-        return sorted(later, key=BEST) + others
+        chain = self._first_rounds(chains)
+        tables = self._tables(self.shaping[: LOCAL_SIZES.later_rows], chain.name)
+        self._later_rounds(chain, tables)
+        branches = self._branches(chain, tables) if self.has_time() else []
+        best = [each.best for each in (chain, *branches)]
+        every = [found for each in (*chains, *branches) for found in each.rounds]
+        rest = [found for found in every if not any(found is each for each in best)]
+        return sorted(best, key=ERROR) + sorted(rest, key=ERROR)
 
     def _begun(self) -> list[Chain]:
-        chains = []
-        for kernel, start in STARTS.items():
-            for name, view in self.views.items():
-                if kernel == "laplace_l1" and self._n_many_valued(view) > MOST_COLUMNS_OF_L1:
-                    continue
-                rng = np.random.RandomState(self.rng.randint(2**31 - 1))
-                leaf = min(LOCAL_SIZES.leaf, self.leaf)
-                chains.append(Chain(name, view, kernel, rng, start, leaf))
-        return chains
+        leaf = min(LOCAL_SIZES.leaf, self.leaf)
+        seeds = self.rng.randint(2**31 - 1, size=len(self.views))
+        return [
+            Chain(name, view, SMOOTH, np.random.RandomState(seed), leaf, STARTS[SMOOTH])
+            for (name, view), seed in zip(self.views.items(), seeds, strict=True)
+        ]
+
+    def _first_rounds(self, chains: list[Chain]) -> Chain:
+        """Return the chain of the best view, after rounds with some of the rows."""
+        rows = self.shaping[: LOCAL_SIZES.first_rows]
+        tables = {chain: self._tables(rows, chain.name) for chain in chains}
+        going = chains
+        for number, margin in enumerate(LOCAL_SIZES.view_margins):
+            if not number or self.has_time():
+                _each(lambda chain: chain.advance(*tables[chain]), going)
+            going.sort(key=BEST)
+            going = [chain for chain in going if BEST(chain) <= (1.0 + margin) * BEST(going[0])]
+        return going[0]
+
+    def _later_rounds(self, chain: Chain, tables: tuple[LocalTable, LocalTable]) -> None:
+        """Add rounds with more rows to a chain."""
+        if len(self.shaping) > LOCAL_SIZES.first_rows and self.has_time():
+            chain.counted = len(chain.rounds)
+        for _ in range(LOCAL_SIZES.n_later_rounds):
+            if not (chain.goes_on and self.has_time()):
+                break
+            chain.advance(*tables)
+
+    def _branches(self, chain: Chain, tables: tuple[LocalTable, LocalTable]) -> list[Chain]:
+        """Return chains of the other kernels, after rounds in which their errors fall."""
+        kernels = set(STARTS) - {SMOOTH}
+        if self._n_many_valued(chain.view) > MOST_COLUMNS_OF_L1:
+            kernels -= {"laplace_l1"}
+        branches = [chain.branch(kernel) for kernel in sorted(kernels)]
+        going = branches
+        for _ in range(LOCAL_SIZES.n_branch_rounds):
+            _each(lambda each: each.advance(*tables), going)
+            least = min(BEST(each) for each in (chain, *branches))
+            most = (1.0 + LOCAL_SIZES.margin) * least
+            going = [e for e in going if e.best is e.rounds[-1] and BEST(e) <= most]
+            if not self.has_time():
+                break
+        return branches
 
     def _n_many_valued(self, view: View) -> int:
         A = view(self.X[self.shaping[:200]])
         return int(np.sum([len(np.unique(A[:, j])) > 2 for j in range(A.shape[1])]))
 
-    @staticmethod
-    def _hopeful(chains: list[Chain], number: int) -> list[Chain]:
-        """Return the chains that go on after a number of later rounds."""
-        order = sorted(chains, key=BEST)
-        # After two rounds, only chains that are members at present or become better fast.
-        most = np.inf if number < 2 else BEST(order[: LOCAL_SIZES.n_members][-1])
-        most = min(most, (1.0 + LOCAL_SIZES.margin) * BEST(order[0]))
-        return [chain for chain in order if chain.goes_on(most)]
+    def _tables(self, shaping: Indices, name: str) -> tuple[LocalTable, LocalTable]:
+        """Return the rows that shape and those that judge, as a view shows them."""
+        view = self.views[name]
+        shaping_rows, judging_rows = (
+            LocalTable(view(self.X[rows]).astype(np.float32), self.targets.of(rows))
+            for rows in (shaping, self.judging)
+        )
+        return shaping_rows, judging_rows
 
-    @staticmethod
-    def _promising(chains: list[Chain], margin: float = 0.0) -> list[Chain]:
-        """Return, for each kernel, the chains of views with errors near the least."""
-        order = sorted(chains, key=BEST)
-        least = {chain.kernel: BEST(chain) for chain in reversed(order)}
-        return [chain for chain in order if BEST(chain) <= (1.0 + margin) * least[chain.kernel]]
 
-    def _tables(
-        self, shaping: Indices, shown: dict[str, tuple[LocalTable, LocalTable]], name: str
-    ) -> tuple[LocalTable, LocalTable]:
-        if name not in shown:
-            view = self.views[name]
-            shaping_rows, judging_rows = (
-                LocalTable(view(self.X[rows]).astype(np.float32), self.targets.of(rows))
-                for rows in (shaping, self.judging)
-            )
-            shown[name] = shaping_rows, judging_rows
-        return shown[name]
+def _each(function: Callable[[T], U], items: list[T]) -> list[U]:
+    """Return the function of each item, computed in parallel."""
+    with closing(in_order(function, items)) as done:
+        return list(done)

@@ -170,7 +170,7 @@ def fit_near(
 
     i = shapes.index(start.shape)
     place = i, nearest(problem(i)[2], max(start.alpha_, LEAST_START))
-    i, k = downhill(lambda i, k: fit(i, k).error, place, (len(shapes), len(targets.ridges)))
+    (i, k), _ = downhill(lambda i, k: fit(i, k).error, place, (len(shapes), len(targets.ridges)))
     return Member(shapes[i], *fit(i, k))
 
 

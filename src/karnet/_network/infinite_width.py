@@ -244,9 +244,10 @@ def nearest(ridges: Array, alpha: float) -> int:
 
 def downhill(
     error: Callable[..., float], start: tuple[int, ...], ends: tuple[int, ...]
-) -> tuple[int, ...]:
-    """Return a point of a grid that no neighbour improves upon, on the way from a start.
+) -> tuple[tuple[int, ...], float]:
+    """Return a point of a grid that no neighbour improves upon, and its error.
 
+    The way goes downhill from a start.
     The coordinates of a point are at least 0 and below `ends`. Steps in one direction become longer
     as long as the error falls.
     """
@@ -266,7 +267,7 @@ def downhill(
             for step in (-1, 1):
                 while (there := better(here, j, step)) is not None:
                     here, step = there, 2 * step
-    return here
+    return here, known[here]
 
 
 def last_of_least(errors: Sequence[float] | Array) -> int:

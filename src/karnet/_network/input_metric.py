@@ -33,6 +33,10 @@ EQUAL = 1e-9
 MOST_INPUTS = 300
 # Largest number of values of an input for which the centres of each value are added up.
 FEW_VALUES = 4
+# Rows of a kernel matrix that stay in the cache.
+CACHED_ROWS = 64
+# A multiple that makes a difference of two values larger than 1.
+STEEP = 1e30
 # Largest number of rows over which the metric of a kernel network is averaged.
 METRIC_ROWS = 300
 
@@ -136,19 +140,23 @@ def sensitivities(network: Network, X: Array) -> Iterator[Array]:
 
 def _city_block(kernel: KernelMap, A: Array, Z: Array, V: Array) -> Iterable[Array]:
     K = KERNELS[kernel.kernel](A, Z, kernel.scale)
-    slopes, signs = np.empty((V.shape[1], *A.shape)), np.empty_like(K)
+    slopes, columns = np.empty((V.shape[1], *A.shape), dtype=K.dtype), np.ascontiguousarray(Z.T)
     n_values = 1 + np.count_nonzero(np.diff(np.sort(Z, axis=0), axis=0), axis=0)
-    for j in range(A.shape[1]):
-        if n_values[j] <= FEW_VALUES:  # sums over the centres of each value
-            values, codes = np.unique(Z[:, j], return_inverse=True)
-            of_value = codes[:, None] == np.arange(len(values))
-            sums = K @ (of_value[:, :, None] * V[:, None]).reshape(len(Z), -1)
-            sums = sums.reshape(len(A), len(values), -1)
-            slopes[:, :, j] = np.einsum("ik,ikc->ci", np.sign(values - A[:, [j]]), sums)
-        else:
-            np.sign(np.subtract(Z[:, j], A[:, [j]], out=signs), out=signs)
-            signs *= K
-            slopes[:, :, j] = (signs @ V).T
+    for j in np.flatnonzero(n_values <= FEW_VALUES):  # sums over the centres of each value
+        values, codes = np.unique(Z[:, j], return_inverse=True)
+        of_value = codes[:, None] == np.arange(len(values))
+        sums = K @ (of_value[:, :, None] * V[:, None]).reshape(len(Z), -1)
+        sums = sums.reshape(len(A), len(values), -1)
+        slopes[:, :, j] = np.einsum("ik,ikc->ci", np.sign(values - A[:, [j]]), sums)
+    for rows in (slice(start, start + CACHED_ROWS) for start in range(0, len(A), CACHED_ROWS)):
+        signs = np.empty_like(K[rows])
+        for j in np.flatnonzero(n_values > FEW_VALUES):
+            # The signs of differences; NumPy's own function takes three times as long.
+            np.subtract(columns[j], A[rows, j, None], out=signs)
+            signs *= STEEP
+            np.clip(signs, -1.0, 1.0, out=signs)
+            signs *= K[rows]
+            slopes[:, rows, j] = (signs @ V).T
     slopes /= kernel.scale
     return slopes
 
@@ -166,7 +174,10 @@ def _euclidean(kernel: KernelMap, A: Array, Z: Array, V: Array) -> Iterable[Arra
     apart = G > EQUAL
     slope = np.where(apart, _profile_slope(kernel, G, STEP * np.where(apart, G, 1.0)), 0.0)
     W = slope / np.where(apart, G, 1.0)
-    return (A * (W @ v)[:, None] - W @ (v[:, None] * Z) for v in V.T)
+    # One product for all outputs: a few columns at a time take longer.
+    sums = W @ (V[:, :, None] * Z[:, None]).reshape(len(Z), -1)
+    slopes = (W @ V)[:, :, None] * A[:, None] - sums.reshape(len(A), V.shape[1], -1)
+    return np.moveaxis(slopes, 1, 0)
 
 
 def _angular(kernel: KernelMap, A: Array, Z: Array, V: Array) -> Iterable[Array]:
