@@ -43,8 +43,10 @@ from .streamed import (
 
 # Statistics that one worker merges at once.
 SPLIT_EVERY = 8
-# Bytes of the arguments, and the smallest number of tasks, that are sent to workers at once.
+# Bytes of the arguments of a task, and of all tasks that are sent to workers at once.
+TASK_BYTES = 2**20
 SENT_BYTES = 2**26
+# The smallest number of tasks that are sent to workers at once.
 FEWEST_TASKS = 16
 # Dask's setting for the size from which on it warns of a graph.
 LARGE_GRAPH = "distributed.admin.large-graph-warning-threshold"
@@ -97,8 +99,7 @@ class DaskPasses(Passes):
         graph = _Graph(self.blocks)
         runs = self._runs(graph, of_block, block_lengths)
         while len(runs) > 1:
-            groups = [runs[i : i + SPLIT_EVERY] for i in range(0, len(runs), SPLIT_EVERY)]
-            runs = [graph.task(merged_runs, *group) for group in groups]
+            runs = [graph.task(merged_runs, *group) for group in _groups(runs, SPLIT_EVERY)]
         statistic: S = graph.computed(graph.task(total, *runs))[0]
         return statistic
 
@@ -124,11 +125,16 @@ class DaskPasses(Passes):
         self, function: Callable[..., U], arguments: Callable[[T], tuple[Any, ...]], items: list[T]
     ) -> Generator[U]:
         n_bytes = len(cloudpickle.dumps(arguments(items[0])))
-        n_tasks = max(SENT_BYTES // n_bytes, FEWEST_TASKS)
-        for start in range(0, len(items), n_tasks):
-            graph, some = _Graph([]), items[start : start + n_tasks]
-            tasks = [graph.add("task", Task, _applied, function, arguments(item)) for item in some]
-            yield from graph.computed(*tasks)
+        # Large tasks, since each takes the scheduler a millisecond.
+        groups = _groups(items, max(TASK_BYTES // n_bytes, 1))
+        n_tasks = max(SENT_BYTES // (n_bytes * len(groups[0])), FEWEST_TASKS)
+        for some in _groups(groups, n_tasks):
+            graph = _Graph([])
+            tasks = [
+                graph.add("task", Task, _applied, function, list(map(arguments, group)))
+                for group in some
+            ]
+            yield from chain(*graph.computed(*tasks))
 
     def _runs(
         self, graph: _Graph, of_block: OfBlock[Any], block_lengths: Iterable[int]
@@ -173,9 +179,14 @@ def _selected(rows: Raw, kept: Mask) -> Raw:
     return selected(rows, kept)
 
 
+def _groups(items: list[T], n: int) -> list[list[T]]:
+    """Return groups of n consecutive items."""
+    return [items[i : i + n] for i in range(0, len(items), n)]
+
+
 @on_worker()
-def _applied(function: Callable[..., U], arguments: tuple[Any, ...]) -> U:
-    return function(*arguments)
+def _applied(function: Callable[..., U], arguments: list[tuple[Any, ...]]) -> list[U]:
+    return [function(*each) for each in arguments]
 
 
 def map_rows(function: Callable[..., Any], X: Any, argument: Any, like: NDArray[Any]) -> da.Array:
