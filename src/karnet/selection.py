@@ -337,11 +337,8 @@ class KARRegressorCV(Scored, RegressorMixin, KARNetworkCV):
             spread = np.sqrt(np.average((targets - self._mean) ** 2, axis=0, weights=weight))
             self._scale = np.where(spread > 0.0, spread, 1.0)
             self._one_output = numbers.ndim == 1
-            Y, splits = (
-                (targets - self._mean) / self._scale,
-                self._splits(source, inputs, y, kept, check),
-            )
-            strata = np.zeros(len(Y), dtype=np.intp)
+            Y, strata = (targets - self._mean) / self._scale, np.zeros(len(targets), dtype=np.intp)
+            splits = self._splits(source, inputs, y, kept, check)
             left_out, honest = self._fit_average(inputs, Y, weight, kept, splits, strata)
             predictions = left_out[kept]
             self._errors, self._weight, self.best_score_ = Y - predictions, weight, np.nan

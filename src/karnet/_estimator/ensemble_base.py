@@ -75,8 +75,9 @@ class KARNetworkCV(KAREstimator):
         """Select networks and fit them to blocks of rows, as `fit` does to all rows at once.
 
         The blocks are read once to check them and to collect the targets, once for the sample of
-        rows that the search uses, and once for each network. Networks keep all rows in single
-        precision, which have to fit in memory. All other rows are in memory a few blocks at a time.
+        rows that the search uses, and once for each network. A network keeps all rows in single
+        precision, which must fit in memory. Apart from that, memory holds the sample and a few
+        blocks at a time.
 
         Parameters
         ----------
@@ -119,8 +120,9 @@ class KARNetworkCV(KAREstimator):
         """Return the rows that are left out together, as indices among the rows kept."""
         if self.cv is None:
             return None
-        X, y = np.broadcast_to(0.0, inputs.shape), check(y, len(inputs))
-        X = source[0] if isinstance(source, tuple) else X
+        # A splitter needs the number of rows, but no inputs, which may not be in memory.
+        X = source[0] if isinstance(source, tuple) else np.broadcast_to(0.0, inputs.shape)
+        y = check(y, len(inputs))
         try:
             splitter = check_cv(self.cv, y, classifier=is_classifier(self))
             tests = [np.asarray(test) for _, test in splitter.split(X, y)]
@@ -172,10 +174,8 @@ class KARNetworkCV(KAREstimator):
         if len(kept) < 2:
             raise ValueError(f"X must have at least two rows, but has {len(kept)} (n_samples=1).")
         rng = parameters.check_generator(self.random_state)
-        weights, is_kept = (
-            np.ones(len(kept)) if weight is None else weight,
-            np.zeros(len(inputs), dtype=bool),
-        )
+        weights = np.ones(len(kept)) if weight is None else weight
+        is_kept = np.zeros(len(inputs), dtype=bool)
         is_kept[kept] = True
         targets = RidgeTargets(Y, weights, ridges, splits)
         with ONE_THREAD():

@@ -8,6 +8,7 @@ Blocks are read once before the fit, by `scanned`, which checks them and finds t
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import repeat
@@ -391,7 +392,8 @@ def _check_alike(name: str, mine: Any, theirs: Any) -> None:
 def gathered(passes: Passes, check: Check) -> tuple[tuple[int, int], NDArray[Any], Array | None]:
     """Return the shape of the inputs, and targets and weights of all rows, after a first pass."""
     of_block = unnumbered(partial(_targets_of_block, check, passes.names))
-    found = [part for part in passes.gather(of_block, repeat(SCAN.rows)) if len(part[1])]
+    with closing(passes.gather(of_block, repeat(SCAN.rows))) as parts:
+        found = [part for part in parts if len(part[1])]
     weighted = any(weight is not None for *_, weight in found)
     weights = [np.ones(len(y)) if weight is None else weight for _, y, weight in found]
     if not any(weight.any() for weight in weights):
