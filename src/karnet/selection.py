@@ -137,7 +137,7 @@ class KARClassifierCV(Scored, ClassifierMixin, KARNetworkCV):
         ----------
         X : array-like, CSR matrix or Dask collection of shape (n_samples, n_features)
             The inputs. With a Dask array or data frame, y and the weights must be Dask collections
-            too.
+            too. Networks of long tables keep the rows in memory, in single precision.
         y : array-like of shape (n_samples,)
             The classes, of any type.
         sample_weight : array-like of shape (n_samples,), optional
@@ -315,7 +315,7 @@ class KARRegressorCV(Scored, RegressorMixin, KARNetworkCV):
         ----------
         X : array-like, CSR matrix or Dask collection of shape (n_samples, n_features)
             The inputs. With a Dask array or data frame, y and the weights must be Dask collections
-            too.
+            too. Networks of long tables keep the rows in memory, in single precision.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             The targets.
         sample_weight : array-like of shape (n_samples,), optional

@@ -9,6 +9,7 @@ import re
 import signal
 import threading
 import time
+import warnings
 from functools import partial
 from itertools import pairwise, repeat
 from pathlib import Path
@@ -522,6 +523,22 @@ def test_a_function_goes_to_each_worker_once_and_without_a_warning(cluster, tabl
     assert passes.reduce(Noted(tmp_path), repeat(70)).value == M
     notes = [int(path.name.split("-")[0]) for path in tmp_path.iterdir()]
     assert [notes.count(pid) for pid in cluster.run(os.getpid).values()] == [1, 1]
+
+
+@pytest.mark.usefixtures("cluster")
+def test_leaves_are_sent_in_parts_and_without_a_warning(table):
+    X, y, _ = table
+    passes = DaskPasses.over(np.asarray, cut(X), cut(y), None)
+    leaf = np.ones((2**19, 3))  # 12 MiB, and Dask warns of 10
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert list(passes.compute(np.sum, lambda k: (k * leaf,), [0, 1, 2])) == [
+            k * leaf.size for k in range(3)
+        ]
+    few = list(range(1000))
+    assert list(passes.compute(np.sum, lambda k: (np.full(3000, k),), few)) == [
+        3000 * k for k in few
+    ]
 
 
 def slow_and_noted(block, folder=None):
