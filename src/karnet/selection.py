@@ -13,10 +13,11 @@ from sklearn.metrics import r2_score
 
 from ._ensemble.jackknife import jackknife_plus
 from ._estimator import validation
-from ._estimator.dask_methods import lazy_for_dask
+from ._estimator.dask_methods import lazy_for_dask, passes_over
 from ._estimator.ensemble_base import KARNetworkCV
 from ._estimator.scoring import Scored
 from ._estimator.targets import ClassTargets, check_two_classes, in_columns, weighted_rows
+from ._rows.streamed import Passes, Raw
 from ._util.checks import check_share
 from .activations import Array
 from .learner import indicator
@@ -134,8 +135,9 @@ class KARClassifierCV(Scored, ClassifierMixin, KARNetworkCV):
 
         Parameters
         ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features)
-            The inputs.
+        X : array-like, CSR matrix or Dask collection of shape (n_samples, n_features)
+            The inputs. With a Dask array or data frame, y and the weights must be Dask collections
+            too. Networks of long tables keep the rows in memory, in single precision.
         y : array-like of shape (n_samples,)
             The classes, of any type.
         sample_weight : array-like of shape (n_samples,), optional
@@ -145,16 +147,18 @@ class KARClassifierCV(Scored, ClassifierMixin, KARNetworkCV):
         -------
         self
         """
-        self._refuse_dask(X, y, sample_weight)
+        return self._fit(passes_over(X, y, sample_weight) or (X, y, sample_weight))
+
+    def _fit(self, source: Passes | Raw) -> Self:
         with validation.unchanged_on_failure(self):
-            X = self._rows(X, reset=True)
             targets = ClassTargets(self.class_weight)
-            coding, kept, codes, weight = targets.coded(np.arange(len(X)), y, sample_weight)
+            inputs, y, sample_weight = self._read(source, targets.check)
+            coding, kept, codes, weight = targets.coded(np.arange(len(inputs)), y, sample_weight)
             self.classes_ = coding.classes
             check_two_classes(self.classes_)
-            splits = self._splits(X, y, kept, validation.check_labels)
+            splits = self._splits(source, inputs, y, kept, targets.check)
             Y, weight = indicator(codes, len(self.classes_)), self._clipped(weight)
-            left_out, honest = self._fit_average(X, Y, weight, kept, splits, codes)
+            left_out, honest = self._fit_average(inputs, Y, weight, kept, splits, codes)
             weight = None if weight is None else weight[honest]
             self._calibrate(left_out[kept][honest], codes[honest], weight)
             self.loo_decision_function_ = _of_two(left_out)
@@ -309,8 +313,9 @@ class KARRegressorCV(Scored, RegressorMixin, KARNetworkCV):
 
         Parameters
         ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features)
-            The inputs.
+        X : array-like, CSR matrix or Dask collection of shape (n_samples, n_features)
+            The inputs. With a Dask array or data frame, y and the weights must be Dask collections
+            too. Networks of long tables keep the rows in memory, in single precision.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             The targets.
         sample_weight : array-like of shape (n_samples,), optional
@@ -320,18 +325,21 @@ class KARRegressorCV(Scored, RegressorMixin, KARNetworkCV):
         -------
         self
         """
-        self._refuse_dask(X, y, sample_weight)
+        return self._fit(passes_over(X, y, sample_weight) or (X, y, sample_weight))
+
+    def _fit(self, source: Passes | Raw) -> Self:
         with validation.unchanged_on_failure(self):
-            X, check = self._rows(X, reset=True), validation.check_real_targets
-            kept, numbers, weight = weighted_rows(check, np.arange(len(X)), y, sample_weight)
+            check = validation.check_real_targets
+            inputs, y, sample_weight = self._read(source, check)
+            kept, numbers, weight = weighted_rows(check, np.arange(len(inputs)), y, sample_weight)
             targets, weight = in_columns(numbers), self._clipped(weight)
             self._mean = np.average(targets, axis=0, weights=weight)
             spread = np.sqrt(np.average((targets - self._mean) ** 2, axis=0, weights=weight))
             self._scale = np.where(spread > 0.0, spread, 1.0)
             self._one_output = numbers.ndim == 1
-            Y, splits = (targets - self._mean) / self._scale, self._splits(X, y, kept, check)
-            strata = np.zeros(len(Y), dtype=np.intp)
-            left_out, honest = self._fit_average(X, Y, weight, kept, splits, strata)
+            Y, strata = (targets - self._mean) / self._scale, np.zeros(len(targets), dtype=np.intp)
+            splits = self._splits(source, inputs, y, kept, check)
+            left_out, honest = self._fit_average(inputs, Y, weight, kept, splits, strata)
             predictions = left_out[kept]
             self._errors, self._weight, self.best_score_ = Y - predictions, weight, np.nan
             if honest.sum() > 1:  # R^2 of a single row is not defined
@@ -384,8 +392,8 @@ class KARRegressorCV(Scored, RegressorMixin, KARNetworkCV):
             The lower and the upper ends.
         """
         coverage = check_share("coverage", coverage)
-        predictions = self._mean_predictions(X)
-        X = self._rows(X, reset=False)
+        X = self._rows(X)
+        predictions = self._predictions_for(X)
         members = self.estimators_, self.weights_
         ends = jackknife_plus(*members, predictions, X, self._errors, self._weight, coverage)
         ends = ends * self._scale[:, None] + self._mean[:, None]

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from karnet import KARClassifier, KARRegressor
+from karnet import KARClassifier, KARRegressor, KARRegressorCV
 from karnet._rows.streamed import Sample, regrouped
 from karnet.blocks import Blocks
 
@@ -124,11 +124,12 @@ def test_names_and_shapes_are_those_of_the_blocks(table):
         ([(np.ones((2, 2)), np.ones(2), [1.0, -1.0])], "not negative"),
     ],
 )
-def test_errors_name_the_block_and_its_fault(blocks, message):
-    net = KARRegressor((3,))
+@pytest.mark.parametrize("net", [KARRegressor((3,)), KARRegressorCV()], ids=["one", "average"])
+def test_errors_name_the_block_and_its_fault(net, blocks, message):
+    before = dict(vars(net))
     with pytest.raises(ValueError, match=message):
         net.fit_blocks(blocks)
-    assert not hasattr(net, "coefs_")
+    assert vars(net) == before
 
 
 @pytest.mark.usefixtures("many_blocks")

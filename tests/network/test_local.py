@@ -12,6 +12,7 @@ from karnet._ensemble.views import VIEWS
 from karnet._network.infinite_width import DualSolution, RidgeTargets
 from karnet._network.input_metric import outer_products
 from karnet._network.local import grow_tree, local_metric
+from karnet._rows.streamed import Passes
 from karnet.kernels import KERNELS
 
 RNG = np.random.default_rng(0)
@@ -28,8 +29,8 @@ def targets_of(weight=None):
 def member(kernel, leaf, scored=NOTHING, n_trees=2, targets=None, alpha=1e-2):
     targets = targets_of() if targets is None else targets
     found = Round(VIEWS["standard"](X, targets.weight), Shape("standard", kernel), alpha)
-    rng = np.random.RandomState(0)
-    return fit_local(found, lambda _: n_trees, X, targets, scored, leaf, rng)
+    A, rng = found.view(X).astype(np.float32), np.random.RandomState(0)
+    return fit_local(found, lambda _: n_trees, A, targets, scored, leaf, rng, Passes())
 
 
 @pytest.mark.parametrize("most", [1, 30, 64, 700, 1000])

@@ -9,6 +9,8 @@ import re
 import signal
 import threading
 import time
+import warnings
+from functools import partial
 from itertools import pairwise, repeat
 from pathlib import Path
 
@@ -239,19 +241,73 @@ def test_lazy_answers_are_those_of_the_network_that_was_asked(table):
     np.testing.assert_allclose(answers.compute(), expected)
 
 
-def test_networks_that_settle_everything_themselves_answer_lazily_but_learn_in_memory(table):
+@pytest.fixture
+def few_local_rows(local_sizes):
+    """So small local members that a table is divided into many leaves in little time."""
+    local_sizes(first_rows=300, later_rows=600, leaf=100, tuned_rows=100, metric_rows=200)
+
+
+def assert_same_average(net, expected, X):
+    """Same trees, same metrics, same predictions."""
+    for member, other in zip(net.estimators_, expected.estimators_, strict=True):
+        np.testing.assert_array_equal(member.X_fit_, other.X_fit_)
+        for part, same in zip(member.dual_coef_, other.dual_coef_, strict=True):
+            np.testing.assert_array_equal(part, same)
+    np.testing.assert_array_equal(net.loo_decision_function_, expected.loo_decision_function_)
+    np.testing.assert_array_equal(net.predict(X), expected.predict(X))
+
+
+@pytest.mark.usefixtures("few_local_rows")
+@pytest.mark.parametrize("of_rows", [cut, uncounted, framed], ids=["known", "unknown", "frame"])
+def test_averages_are_those_of_the_rows_in_memory_bit_for_bit(of_rows, table, block_sizes):
+    block_sizes(chunk=2**10, block=2**12)
+    X, y, labels = table
+    for net, targets in (
+        (KARClassifierCV(width=200, random_state=0), labels),
+        (KARRegressorCV(width=200, random_state=0), np.c_[y, -y]),
+    ):
+        found = clone(net).fit(of_rows(X), of_rows(targets))
+        if of_rows is framed:
+            assert found.__dict__.pop("feature_names_in_").tolist() == NAMES
+        assert_same_average(found, net.fit(X, targets), X)
+
+
+@pytest.mark.usefixtures("few_local_rows")
+def test_averages_of_weighted_rows_leave_out_those_of_weight_0(table):
+    X, _, labels = table
+    weight = np.random.default_rng(1).integers(0, 3, M).astype(float)
+    net = KARClassifierCV(width=200, class_weight={2: 0.0}, random_state=0)
+    found = clone(net).fit(cut(X), cut(labels), cut(weight))
+    assert found.classes_.tolist() == [0, 1]
+    assert_same_average(found, net.fit(X, labels, weight), X)
+
+
+def test_averages_of_few_rows_are_fitted_and_predict_lazily(table):
     X, y, labels = (each[:60] for each in table)
     rows = da.from_array(X, chunks=(25, -1))
     for net, targets in ((KARClassifierCV(random_state=0), labels), (KARRegressorCV(), y)):
         lazy = da.from_array(targets, chunks=25)
-        plain = type(net).__name__[:-2]
-        with pytest.raises(ValueError, match=f"use {plain}, which"):
-            net.fit(rows, lazy)
+        found = clone(net).fit(rows, lazy)
         net.fit(X, targets)
+        np.testing.assert_array_equal(found.predict(X), net.predict(X))
         np.testing.assert_allclose(net.predict(rows).compute(), net.predict(X))
         assert net.score(rows, lazy) == pytest.approx(net.score(X, targets), rel=1e-9)
     ends = net.predict_interval(rows, coverage=0.5)
     np.testing.assert_allclose(ends.compute(), net.predict_interval(X, coverage=0.5))
+
+
+@pytest.mark.usefixtures("few_local_rows")
+def test_averages_predict_lazily_from_the_leaves_of_trees(table):
+    X, y, labels = table
+    net = KARClassifierCV(width=200, random_state=0).fit(X, labels)
+    for name in ("predict", "predict_proba", "decision_function"):
+        found, expected = getattr(net, name)(cut(X)), getattr(net, name)(X)
+        assert isinstance(found, da.Array)
+        np.testing.assert_allclose(found.compute(), expected, atol=1e-6)
+    assert net.score(cut(X), cut(labels)) == pytest.approx(net.score(X, labels), rel=1e-9)
+    net = KARRegressorCV(width=200, random_state=0).fit(X, y)
+    ends = net.predict_interval(cut(X)).compute()
+    np.testing.assert_allclose(ends, net.predict_interval(X), atol=1e-6)
 
 
 @pytest.mark.parametrize("constant", [True, False])
@@ -295,8 +351,9 @@ X2, Y2 = np.ones((4, 2)), np.arange(4.0)
         ((da.from_array(X2), da.from_array(Y2), da.from_array(-Y2)), "not negative"),
     ],
 )
-def test_what_is_wrong_with_collections_is_said(rows, said):
-    net = KARRegressor((3,), random_state=0).fit(X2, Y2)
+@pytest.mark.parametrize("net", [KARRegressor((3,)), KARRegressorCV()], ids=["one", "average"])
+def test_what_is_wrong_with_collections_is_said(net, rows, said):
+    net = clone(net).fit(X2, Y2)
     before = dict(vars(net))
     with pytest.raises(ValueError, match=said) as error:
         net.fit(*rows)
@@ -468,6 +525,22 @@ def test_a_function_goes_to_each_worker_once_and_without_a_warning(cluster, tabl
     assert [notes.count(pid) for pid in cluster.run(os.getpid).values()] == [1, 1]
 
 
+@pytest.mark.usefixtures("cluster")
+def test_leaves_are_sent_in_parts_and_without_a_warning(table):
+    X, y, _ = table
+    passes = DaskPasses.over(np.asarray, cut(X), cut(y), None)
+    leaf = np.ones((2**19, 3))  # 12 MiB, and Dask warns of 10
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert list(passes.compute(np.sum, lambda k: (k * leaf,), [0, 1, 2])) == [
+            k * leaf.size for k in range(3)
+        ]
+    few = list(range(1000))
+    assert list(passes.compute(np.sum, lambda k: (np.full(3000, k),), few)) == [
+        3000 * k for k in few
+    ]
+
+
 def slow_and_noted(block, folder=None):
     """Return the block, a little later, and leave a note that it was asked for."""
     time.sleep(0.02)
@@ -475,31 +548,66 @@ def slow_and_noted(block, folder=None):
     return block
 
 
-def test_a_worker_killed_while_a_network_is_learned_changes_nothing(cluster, table, tmp_path):
-    X, y, _ = table
-    rows = cut(X, 100).map_blocks(slow_and_noted, folder=tmp_path, meta=X[:0])
-    net = KARRegressor((20,), hidden="random", random_state=0)
+def fit_with_a_killed_worker(net, cluster, rows, targets, folder, n_passes):
+    """Fit a network, and kill a worker after a number of passes over the noted blocks."""
     workers = cluster.run(os.getpid)
     done = threading.Event()
 
     def learn():
         with cluster.as_current():
-            net.fit(rows, cut(y, 100))
+            net.fit(rows, targets)
         done.set()
 
     thread = threading.Thread(target=learn)
     thread.start()
     n_blocks = rows.numblocks[0]
-    while len(os.listdir(tmp_path)) < 1.5 * n_blocks:
+    while len(os.listdir(folder)) < n_passes * n_blocks:
         time.sleep(0.005)
     os.kill(next(iter(workers.values())), signal.SIGKILL)
-    n_before = len(os.listdir(tmp_path))
+    n_before = len(os.listdir(folder))
     assert not done.is_set()
     thread.join(timeout=60)
     assert done.is_set()
-    assert len(os.listdir(tmp_path)) > n_before + n_blocks // 2
+    assert len(os.listdir(folder)) > n_before + n_blocks // 2
     assert set(workers.values()) - set(cluster.run(os.getpid).values())
+
+
+def test_a_worker_killed_while_a_network_is_learned_changes_nothing(cluster, table, tmp_path):
+    X, y, _ = table
+    rows = cut(X, 100).map_blocks(slow_and_noted, folder=tmp_path, meta=X[:0])
+    net = KARRegressor((20,), hidden="random", random_state=0)
+    fit_with_a_killed_worker(net, cluster, rows, cut(y, 100), tmp_path, 1.5)
     assert_same_network(net, clone(net).fit(X, y))
+
+
+@pytest.mark.usefixtures("few_local_rows")
+def test_a_worker_killed_while_an_average_is_learned_changes_nothing(cluster, table, tmp_path):
+    X, y, _ = table
+    rows = cut(X, 100).map_blocks(slow_and_noted, folder=tmp_path, meta=X[:0])
+    net = KARRegressorCV(width=200, random_state=0)
+    # The first pass checks the rows, the second takes a sample, the third is that of a member.
+    fit_with_a_killed_worker(net, cluster, rows, cut(y, 100), tmp_path, 2.2)
+    assert_same_average(net, clone(net).fit(X, y), X)
+
+
+def test_a_worker_killed_while_leaves_are_solved_changes_nothing(cluster, table, tmp_path):
+    X, y, _ = table
+    passes = DaskPasses.over(np.asarray, cut(X), cut(y), None)
+    solved = passes.compute(
+        partial(slow_and_noted, folder=tmp_path), lambda k: (X[k : k + 10],), list(range(100))
+    )
+    killed = next(iter(cluster.run(os.getpid).values()))
+
+    def kill():
+        while len(os.listdir(tmp_path)) < 40:
+            time.sleep(0.005)
+        os.kill(killed, signal.SIGKILL)
+
+    thread = threading.Thread(target=kill)
+    thread.start()
+    np.testing.assert_array_equal(list(solved), [X[k : k + 10] for k in range(100)])
+    thread.join()
+    assert killed not in cluster.run(os.getpid).values()
 
 
 def test_the_guide_s_lines_run():

@@ -541,7 +541,14 @@ def test_classes_count_as_equal_whether_written_as_text_or_as_numbers():
 
 
 @pytest.mark.parametrize("numbers", [False, True], ids=["classes", "numbers"])
-def test_a_large_file_gives_one_model_whatever_its_row_groups(numbers, tmp_path, small_sample):
+@pytest.mark.parametrize("kept", [True, False], ids=["average", "units"])
+def test_a_large_file_gives_one_model_whatever_its_row_groups(
+    numbers, kept, tmp_path, small_sample, monkeypatch, search_sizes, local_sizes
+):
+    search_sizes(undivided=200)
+    local_sizes(leaf=80, tuned_rows=80)
+    if not kept:  # memory does not hold the rows that averaged networks keep
+        monkeypatch.setattr(SIZES, "memory_share", 1e-12)
     table = table_of(600, numbers=numbers)
     gaps = [None if k % 50 == 0 else y for k, y in enumerate(table.columns["target"].to_pylist())]
     columns = table.columns.drop_columns(["name"]).set_column(4, "target", pa.array(gaps))
@@ -552,6 +559,7 @@ def test_a_large_file_gives_one_model_whatever_its_row_groups(numbers, tmp_path,
         fitted = fit_large(path, "target", tell=told.append)
         answers.append(predict_table(fitted.model, table, proba=not numbers))
     np.testing.assert_allclose(answers[0], answers[1], atol=1e-8)
+    assert hasattr(fitted.model[-1], "estimators_") == kept
     assert fitted.judged_by == "58 rows left out"
     assert fitted.score > 0.6
     assert len(fitted.left_out[1]) == 58

@@ -11,12 +11,22 @@ import numpy as np
 from .._network.infinite_width import RidgeTargets
 from .._network.input_metric import kernel_metric, metric_is_diagonal
 from .._network.local import LocalNetwork, local_metric
+from .._rows.inputs import Inputs
+from .._rows.streamed import Passes
 from .._util.types import Array, Indices, Mask
-from .local_members import combined, divide, fit_local, near_best, refitted_without, search_local
+from .local_members import (
+    Parts,
+    combined,
+    divide,
+    fit_local,
+    near_best,
+    refitted_without,
+    search_local,
+)
 from .local_search import LOCAL_SIZES, Round
 from .member import Member
 from .search import ERROR, Search
-from .views import Stretched
+from .views import Stretched, View
 
 
 @dataclass
@@ -62,12 +72,12 @@ class Average:
     # The rows that judge the average: all rows, or those whose labels had no part in the search.
     honest: Mask
 
-    def importances(self, X: Array, weight: Array) -> Array:
-        """Return the mean over members of the diagonal of the input metric, summing to one."""
-        step, d = max(len(X) // SEARCH_SIZES.importance_rows, 1), X.shape[1]
+    def importances(self, d: int, weight: Array) -> Array:
+        """Return the mean over members of the diagonal of the metric of d inputs, of sum one."""
+        step = max(len(weight) // SEARCH_SIZES.importance_rows, 1)
         total = np.zeros(d)
         for member in self.members:
-            squares = _metric_diagonal(member, member.view(X[::step]), weight[::step])
+            squares = _metric_diagonal(member, member.X_fit_[::step], weight[::step])
             of_feature = np.bincount(member.view.features, squares, minlength=d)
             total += of_feature / (of_feature.sum() or 1.0)
         return np.asarray(total / total.sum()) if total.any() else np.full(d, 1.0 / d)
@@ -94,7 +104,7 @@ def _mean_of(members: list[Member], tried: list[Member], honest: Mask) -> Averag
 
 
 def fit_average(
-    X: Array,
+    inputs: Inputs,
     targets: RidgeTargets,
     strata: Indices,
     rng: np.random.RandomState,
@@ -110,8 +120,9 @@ def fit_average(
     largest number of rows of the leaves into which trees divide longer tables.
     """
     budget = Budget(seconds, perf_counter())
-    if len(X) > budget.rows_of_kernel(min(SEARCH_SIZES.undivided, width)):
-        return _local_average(X, targets, rng, n_members, width, budget)
+    if len(inputs) > budget.rows_of_kernel(min(SEARCH_SIZES.undivided, width)):
+        return _local_average(inputs, targets, rng, n_members, width, budget)
+    X = inputs.map(np.asarray)
     n_rows = budget.rows_to_search(min(SEARCH_SIZES.rows, width))
     if n_rows < len(X):
         n_rows = max(int(SEARCH_SIZES.sampled * n_rows), min(FEWEST, n_rows))
@@ -135,7 +146,7 @@ def fit_average(
 
 
 def _local_average(
-    X: Array,
+    inputs: Inputs,
     targets: RidgeTargets,
     rng: np.random.RandomState,
     n_members: int,
@@ -143,16 +154,23 @@ def _local_average(
     budget: Budget,
 ) -> Average:
     """Return the weighted sum of local members, judged by rows without a part in the search."""
-    parts = divide(len(X), rng)
-    leaf = budget.rows_of_leaf(X.shape, width)
-    tried = search_local(X, targets, parts, leaf, rng, partial(budget.searches, False))
+    parts, passes = divide(len(inputs), rng), inputs.passes
+    leaf = budget.rows_of_leaf(inputs.shape, width)
+    some = np.sort(np.concatenate([parts.shaping, parts.judging]))
+    shaping, judging = (np.searchsorted(some, rows) for rows in (parts.shaping, parts.judging))
+    places = Parts(shaping, judging, parts.scored[:0])
+    has_time = partial(budget.searches, False)
+    tried = search_local(inputs.take(some), targets.of(some), places, leaf, rng, has_time)
     found = near_best(tried, n_members)
-    n_trees = partial(budget.trees, n_members=len(found), d=X.shape[1])
-    members = [fit_local(each, n_trees, X, targets, parts.scored, leaf, rng) for each in found]
-    honest = np.zeros(len(X), dtype=bool)
+    n_trees = partial(budget.trees, n_members=len(found), d=inputs.shape[1])
+    fit = partial(
+        fit_local, targets=targets, scored=parts.scored, leaf=leaf, rng=rng, passes=passes
+    )
+    members = [fit(each, n_trees, inputs.map(partial(_shown, each.view))) for each in found]
+    honest = np.zeros(len(inputs), dtype=bool)
     honest[parts.scored] = True
     if targets.splits is not None:
-        members = [_judged_by_splits(member, X, targets, leaf) for member in members]
+        members = [_judged_by_splits(member, targets, leaf, passes) for member in members]
     judged = np.isfinite(np.sum([member.left_out for member in members], axis=0)).all(axis=1)
     honest = judged & honest if (judged & honest).any() else judged
     weights, offset = combined(members, targets, honest)
@@ -160,11 +178,15 @@ def _local_average(
     return Average(members, weights, offset, sorted(tried, key=ERROR), offset + total, honest)
 
 
-def _judged_by_splits(member: Member, X: Array, targets: RidgeTargets, leaf: int) -> Member:
+def _shown(view: View, X: Array) -> Array:
+    return view(X).astype(np.float32)
+
+
+def _judged_by_splits(member: Member, targets: RidgeTargets, leaf: int, passes: Passes) -> Member:
     """Return a local member with the left-out predictions of the splits."""
     assert targets.splits is not None
     folds = (
-        (fold, refitted_without(member, X, targets, fold, leaf, seed)[None])
+        (fold, refitted_without(member, targets, fold, leaf, seed, passes)[None])
         for seed, fold in enumerate(targets.splits)
     )
     left_out = targets.left_out(1, folds)[0]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from .._network.layers import Network
-from .._rows.memory import block_slices
+from .._rows.memory import block_slices, dense
 from .._util.types import Array
 from .member import Member
 
@@ -16,7 +17,7 @@ def jackknife_plus(
     members: Sequence[Member],
     shares: Array,
     predictions: Array,
-    X: Array,
+    X: Any,
     errors: Array,
     weight: Array | None,
     coverage: float,
@@ -40,9 +41,9 @@ def jackknife_plus(
         spread = np.stack([_quantile(np.abs(each)[None], weights, coverage)[0] for each in e.T])
         return np.stack([predictions - spread, predictions + spread], axis=-1)
     ends = np.empty((*predictions.shape, 2))
-    for rows in block_slices(len(X), len(errors)):
+    for rows in block_slices(len(predictions), len(errors)):
         slopes = sum(
-            w * _slopes(member, X[rows]) for w, member in zip(shares, members, strict=True)
+            w * _slopes(member, dense(X[rows])) for w, member in zip(shares, members, strict=True)
         )
         for j in range(predictions.shape[1]):
             without = predictions[rows, j, None] - (slopes * np.nan_to_num(errors[:, j]))[:, judged]

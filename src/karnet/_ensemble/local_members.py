@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -12,7 +13,7 @@ from scipy.optimize import nnls
 
 from .._network.infinite_width import KernelMap, RidgeTargets
 from .._network.local import LocalNetwork, Partition, grow_tree
-from .._rows.memory import block_slices, in_order
+from .._rows.streamed import Passes
 from .._util.types import Array, Indices, Mask
 from .local_search import (
     LOCAL_SIZES,
@@ -85,31 +86,31 @@ def near_best(found: list[Round], n_members: int) -> list[Round]:
 def fit_local(
     found: Round,
     n_trees: Callable[[int], int],
-    X: Array,
+    A: Array,
     targets: RidgeTargets,
     scored: Indices,
     leaf: int,
     rng: np.random.RandomState,
+    passes: Passes,
 ) -> Member:
     """Return the member of a round, fitted to all rows, with left-out predictions of some rows.
 
-    `leaf` is the largest number of rows of a leaf, and `n_trees` gives the number of trees for the
-    number of rows that is selected.
+    A holds the rows as the view of the round shows them, in single precision. `leaf` is the largest
+    number of rows of a leaf, and `n_trees` gives the number of trees for the number of rows that is
+    selected. The leaves are solved where the passes compute.
     """
-    blocks = block_slices(len(X), X.shape[1])
-    A = np.concatenate([found.view(X[rows]).astype(np.float32) for rows in blocks])
     name, table = found.shape.kernel, LocalTable(A, targets)
     unit = mean_distance(name, A, rng)
-    is_scored = np.zeros(len(X), dtype=bool)
+    is_scored = np.zeros(len(A), dtype=bool)
     is_scored[scored] = True
     tuning, leaf = _sized(found, table, unit, leaf, rng)
     kernel = KernelMap(name, tuning.scale * unit, Z=A)
-    trees = [grow_tree(A, leaf, rng) for _ in range(n_trees(leaf) if len(X) > leaf else 1)]
+    trees = [grow_tree(A, leaf, rng) for _ in range(n_trees(leaf) if len(A) > leaf else 1)]
     partitions, left_out = [], np.zeros_like(targets.Y)
     for tree, leaves in trees:
         # The rows that are left out come last.
         leaves = [rows[np.argsort(is_scored[rows], kind="stable")] for rows in leaves]
-        D, b, out = _solved(kernel, tuning, table, leaves, is_scored)
+        D, b, out = _solved(kernel, tuning, table, leaves, is_scored, passes)
         for rows, predictions in zip(leaves, out, strict=True):
             left_out[rows[len(rows) - len(predictions) :]] += predictions / len(trees)
         starts = np.cumsum([0, *map(len, leaves)])
@@ -157,28 +158,43 @@ def _sized(
 
 
 def _solved(
-    kernel: KernelMap, tuning: Tuning, table: LocalTable, leaves: list[Indices], is_scored: Array
+    kernel: KernelMap,
+    tuning: Tuning,
+    table: LocalTable,
+    leaves: list[Indices],
+    is_scored: Array,
+    passes: Passes,
 ) -> tuple[list[Array], list[Array], list[Array]]:
     """Return D, b and the left-out predictions of the last rows of each leaf."""
 
-    def solved(leaf: Indices) -> tuple[Array, Array, Array]:
-        found, out = solve_leaf(kernel, table.of(leaf), tuning, int(is_scored[leaf].sum()))
-        return found.D, found.b, out
+    def arguments(leaf: Indices) -> tuple[LocalTable, Tuning, int]:
+        return table.of(leaf), tuning, int(is_scored[leaf].sum())
 
-    with closing(in_order(solved, leaves)) as solutions:
+    # The centres of a leaf are its own rows.
+    solve = partial(_solved_leaf, replace(kernel, Z=np.empty((0, 0))))
+    with closing(passes.compute(solve, arguments, leaves)) as solutions:
         D, b, out = zip(*solutions, strict=True)
     return list(D), list(b), list(out)
 
 
+def _solved_leaf(
+    kernel: KernelMap, table: LocalTable, tuning: Tuning, last: int
+) -> tuple[Array, Array, Array]:
+    found, out = solve_leaf(kernel, table, tuning, last)
+    return found.D, found.b, out
+
+
 def refitted_without(
-    member: Member, X: Array, targets: RidgeTargets, fold: Indices, leaf: int, seed: int
+    member: Member, targets: RidgeTargets, fold: Indices, leaf: int, seed: int, passes: Passes
 ) -> Array:
     """Return the predictions for the rows of a fold by a member fitted without them."""
-    kept = np.setdiff1d(np.arange(len(X)), fold)
+    A = member.X_fit_
+    kept = np.setdiff1d(np.arange(len(A)), fold)
     found, nothing = Round(member.view, member.shape, member.alpha_), np.empty(0, dtype=np.intp)
     rng = np.random.RandomState(seed)
-    again = fit_local(found, lambda _: 1, X[kept], targets.of(kept), nothing, leaf, rng)
-    return again.network.scores(X[fold])
+    again = fit_local(found, lambda _: 1, A[kept], targets.of(kept), nothing, leaf, rng, passes)
+    assert isinstance(again.network, LocalNetwork)
+    return again.network.scores_of_viewed(A[fold])
 
 
 def combined(members: list[Member], targets: RidgeTargets, judged: Mask) -> tuple[Array, Array]:

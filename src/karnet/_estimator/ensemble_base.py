@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from abc import abstractmethod
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,14 +19,16 @@ from .._ensemble.member import Shape
 from .._network.infinite_width import RidgeTargets, Splits
 from .._network.layers import Network, weighted_scores
 from .._network.local import LocalNetwork
-from .._rows.memory import dense
+from .._rows.inputs import Inputs
+from .._rows.streamed import LocalPasses, Passes, Raw
 from .._util.checks import check_positive, check_positive_integer
 from .._util.messages import shown
 from .._util.text_table import TextTable
-from ..activations import Array
+from .._util.types import Array, Indices, Mask
+from ..blocks import Blocks
 from . import parameters, validation
-from .dask_methods import is_dask
 from .notebook import KAREstimator, table_of_members
+from .targets import Check, gathered
 
 # Ridges to select from by default, relative to the mean eigenvalue of the kernel matrix.
 RIDGES = np.logspace(-6, 2, 17)
@@ -69,13 +71,40 @@ class KARNetworkCV(KAREstimator):
         tags.input_tags.sparse = True
         return tags
 
-    def _refuse_dask(self, *tables: Any) -> None:
-        if is_dask(*tables):
-            name = type(self).__name__
-            raise ValueError(
-                f"{name} needs rows in memory, but these are in a Dask collection: use "
-                f"{name.removesuffix('CV')}, which is fitted to Dask collections block by block."
-            )
+    def fit_blocks(self, blocks: Any) -> Self:
+        """Select networks and fit them to blocks of rows, as `fit` does to all rows at once.
+
+        The blocks are read once to check them and to collect the targets, once for the sample of
+        rows that the search uses, and once for each network. A network keeps all rows in single
+        precision, which must fit in memory. Apart from that, memory holds the sample and a few
+        blocks at a time.
+
+        Parameters
+        ----------
+        blocks : karnet.blocks.Blocks, list or callable
+            The blocks, tuples ``(X, y)`` or ``(X, y, sample_weight)``, or a function that returns
+            an iterator over them each time it is called.
+
+        Returns
+        -------
+        self
+        """
+        source = Blocks.of(blocks)
+        return self._fit(LocalPasses(source, source.names))
+
+    @abstractmethod
+    def _fit(self, source: Passes | Raw) -> Self:
+        """Fit the networks to rows in memory, or to blocks that are read in passes."""
+
+    def _read(self, source: Passes | Raw, check: Check) -> tuple[Inputs, Any, Any]:
+        """Return the inputs, the targets and the weights of all rows."""
+        if isinstance(source, tuple):
+            X, y, sample_weight = source
+            X = validation.check_inputs(self, X, reset=True)
+            return Inputs.in_memory(X, _bounded), y, sample_weight
+        shape, y, weight = gathered(source, check)
+        validation.set_columns(self, shape[1], source.names)
+        return Inputs(source, shape, _bounded_block), y, weight
 
     def _ridges(self, default: Array) -> Array:
         if self.alphas is None:
@@ -86,12 +115,14 @@ class KARNetworkCV(KAREstimator):
         return np.sort(ridges)
 
     def _splits(
-        self, X: Array, y: Any, kept: NDArray[np.intp], check: Callable[..., Any]
+        self, source: Passes | Raw, inputs: Inputs, y: Any, kept: Indices, check: Check
     ) -> Splits:
         """Return the rows that are left out together, as indices among the rows kept."""
         if self.cv is None:
             return None
-        y = check(y, len(X))
+        # A splitter needs the number of rows, but no inputs, which may not be in memory.
+        X = source[0] if isinstance(source, tuple) else np.broadcast_to(0.0, inputs.shape)
+        y = check(y, len(inputs))
         try:
             splitter = check_cv(self.cv, y, classifier=is_classifier(self))
             tests = [np.asarray(test) for _, test in splitter.split(X, y)]
@@ -120,13 +151,13 @@ class KARNetworkCV(KAREstimator):
 
     def _fit_average(
         self,
-        X: Array,
+        inputs: Inputs,
         Y: Array,
         weight: Array | None,
-        kept: NDArray[np.intp],
+        kept: Indices,
         splits: Splits,
-        strata: NDArray[np.intp],
-    ) -> tuple[Array, NDArray[np.bool_]]:
+        strata: Indices,
+    ) -> tuple[Array, Mask]:
         """Select networks and fit them to the rows kept.
 
         Returns left-out predictions of all rows, and which of the rows kept have one that is not
@@ -143,40 +174,36 @@ class KARNetworkCV(KAREstimator):
         if len(kept) < 2:
             raise ValueError(f"X must have at least two rows, but has {len(kept)} (n_samples=1).")
         rng = parameters.check_generator(self.random_state)
-        weights, rows = np.ones(len(kept)) if weight is None else weight, X[kept]
+        weights = np.ones(len(kept)) if weight is None else weight
+        is_kept = np.zeros(len(inputs), dtype=bool)
+        is_kept[kept] = True
         targets = RidgeTargets(Y, weights, ridges, splits)
         with ONE_THREAD():
-            average = fit_average(rows, targets, strata, rng, **limits)
+            average = fit_average(inputs.of(is_kept), targets, strata, rng, **limits)
         # Only prediction intervals need the paths, which are large.
         needed = None if is_classifier(self) else targets
         self.estimators_ = [member.trimmed(needed) for member in average.members]
         self.weights_, self._offset = average.weights, average.offset
         self.cv_results_ = _results(average)
-        self.feature_importances_ = average.importances(rows, weights)
-        left_out = np.empty((len(X), Y.shape[1]))
+        self.feature_importances_ = average.importances(inputs.shape[1], weights)
+        left_out = np.empty((len(inputs), Y.shape[1]))
         left_out[kept] = average.left_out
-        if len(kept) < len(X):
-            others = np.delete(np.arange(len(X)), kept)
-            left_out[others] = self._predictions_for(X[others])
+        if not is_kept.all():
+            left_out[~is_kept] = inputs.of(~is_kept).map(self._predictions_for)
         return left_out, average.honest & ~np.isnan(average.left_out[:, 0])
 
     def _layer_table(self) -> TextTable | None:
         return table_of_members(self.estimators_) if hasattr(self, "estimators_") else None
 
-    def _rows(self, X: Any, reset: bool) -> Array:
-        """Return checked inputs, the largest clipped and the smallest set to zero."""
-        X = dense(validation.check_inputs(self, X, reset=reset))
-        sizes = np.abs(X)
-        vanishing = (sizes < LEAST_INPUT) & (sizes > 0.0)
-        if vanishing.any():
-            X = np.where(vanishing, 0.0, X)
-        return np.clip(X, -LARGEST_INPUT, LARGEST_INPUT) if (sizes > LARGEST_INPUT).any() else X
+    def _rows(self, X: Any) -> Any:
+        """Return checked inputs for predictions."""
+        check_is_fitted(self)
+        return _bounded(validation.check_inputs(self, X, reset=False))
 
     def _mean_predictions(self, X: Any) -> Array:
-        check_is_fitted(self)
-        return self._predictions_for(self._rows(X, reset=False))
+        return self._predictions_for(self._rows(X))
 
-    def _predictions_for(self, X: Array) -> Array:
+    def _predictions_for(self, X: Any) -> Array:
         with ONE_THREAD():
             device, networks = check_device(self.device), self._networks()
             return self._offset + weighted_scores(networks, self.weights_, X, device)
@@ -184,6 +211,23 @@ class KARNetworkCV(KAREstimator):
     def _networks(self) -> list[Network | LocalNetwork]:
         """Return the networks that are averaged."""
         return [member.network for member in self.estimators_]
+
+
+def _bounded(X: Any) -> Any:
+    """Return inputs, the largest clipped and the smallest set to zero."""
+    if hasattr(X, "tocoo"):
+        return type(X)((_bounded(X.data), X.indices, X.indptr), shape=X.shape)
+    if X.dtype == np.float32:  # whose numbers are all within the bounds
+        return X
+    sizes = np.abs(X)
+    vanishing = (sizes < LEAST_INPUT) & (sizes > 0.0)
+    if vanishing.any():
+        X = np.where(vanishing, 0.0, X)
+    return np.clip(X, -LARGEST_INPUT, LARGEST_INPUT) if (sizes > LARGEST_INPUT).any() else X
+
+
+def _bounded_block(X: Any) -> Any:
+    return _bounded(validation.plain_inputs(X))
 
 
 def _without_scale(shape: Shape) -> Shape:

@@ -124,10 +124,7 @@ class KARNetwork(KAREstimator):
                 targets, rows = targets.in_memory(X, *others)
             else:
                 targets, rows = scanned(source, targets)
-                self.n_features_in_ = rows.n_features
-                self.__dict__.pop("feature_names_in_", None)
-                if source.names is not None:
-                    self.feature_names_in_ = np.asarray(source.names, dtype=object)
+                validation.set_columns(self, rows.n_features, source.names)
             self._set_targets(targets)
             self._fit_network(rows, *targets.start(plan, draw, rows.n_features))
         return self

@@ -8,6 +8,7 @@ Blocks are read once before the fit, by `scanned`, which checks them and finds t
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import repeat
@@ -33,6 +34,8 @@ Draw = Callable[[int, int], list[Layer]]
 # Inputs, targets and weights of rows that all have a weight above 0.
 Prepared = tuple[Any, NDArray[Any], Array | None]
 
+# The error if blocks hold nothing to fit.
+NO_ROWS = "the blocks hold no rows of a weight above 0."
 # Distance of the class targets 0 and 1 from the ends of the interval of the inverse activation.
 CLASS_MARGIN = 0.05
 
@@ -366,14 +369,8 @@ class Scan:
         """Return the scan of both."""
         if not self.n_rows or not other.n_rows:
             return self if self.n_rows else other
-        for name, mine, theirs in (
-            ("columns of X", self.n_features, other.n_features),
-            ("outputs in y", self.target_shape, other.target_shape),
-        ):
-            if mine != theirs:
-                raise ValueError(
-                    f"blocks differ in the {name}, {mine} and {theirs}: all must have the same."
-                )
+        _check_alike("columns of X", self.n_features, other.n_features)
+        _check_alike("outputs in y", self.target_shape, other.target_shape)
         return Scan(
             self.n_rows + other.n_rows,
             self.n_features,
@@ -384,12 +381,47 @@ class Scan:
         )
 
 
+def _check_alike(name: str, mine: Any, theirs: Any) -> None:
+    """Raise an error if two blocks differ."""
+    if mine != theirs:
+        raise ValueError(
+            f"blocks differ in the {name}, {mine} and {theirs}: all must have the same."
+        )
+
+
+def gathered(passes: Passes, check: Check) -> tuple[tuple[int, int], NDArray[Any], Array | None]:
+    """Return the shape of the inputs, and targets and weights of all rows, after a first pass."""
+    of_block = unnumbered(partial(_targets_of_block, check, passes.names))
+    with closing(passes.gather(of_block, repeat(SCAN.rows))) as parts:
+        found = [part for part in parts if len(part[1])]
+    weighted = any(weight is not None for *_, weight in found)
+    weights = [np.ones(len(y)) if weight is None else weight for _, y, weight in found]
+    if not any(weight.any() for weight in weights):
+        raise ValueError(NO_ROWS)
+    for n_features, y, _ in found:
+        _check_alike("columns of X", found[0][0], n_features)
+        _check_alike("outputs in y", found[0][1].shape[1:], y.shape[1:])
+    y = _joined(*(y for _, y, _ in found))
+    return (len(y), found[0][0]), y, np.concatenate(weights) if weighted else None
+
+
+def _targets_of_block(
+    check: Check, names: Any, X: Any, y: Any, sample_weight: Any
+) -> tuple[int, NDArray[Any], Array | None]:
+    """Check one block, and return the number of its inputs, its targets and its weights."""
+    X = validation.plain_inputs(X)
+    validation.refuse_infinite(X, names)
+    n_rows = X.shape[0]
+    weight = validation.check_weight(sample_weight, n_rows, some_positive=False)
+    return X.shape[1], check(y, n_rows) if n_rows else np.empty(0), weight
+
+
 def scanned(passes: Passes, targets: AnyTargets) -> tuple[AnyTargets, Streamed]:
     """Return the targets after a first pass, and the rows for the following passes."""
     of_block = partial(Scan.of, targets, passes.names, passes.n_rows)
     scan = passes.reduce(unnumbered(of_block), repeat(SCAN.rows))
     if not scan.n_rows:
-        raise ValueError("the blocks hold no rows of a weight above 0.")
+        raise ValueError(NO_ROWS)
     targets, prepare, n_rows, total = targets.in_blocks(scan)
     rows = scan.sample.rows
     weight = rows.weight if scan.weighted else None

@@ -71,6 +71,14 @@ def check_inputs(estimator: Any, X: Any, *, reset: bool, finite: bool = True) ->
     return checked
 
 
+def set_columns(estimator: Any, n_features: int, names: Any) -> None:
+    """Set the number of the columns of a fit, and their names if they have any."""
+    estimator.n_features_in_ = n_features
+    estimator.__dict__.pop("feature_names_in_", None)
+    if names is not None:
+        estimator.feature_names_in_ = np.asarray(names, dtype=object)
+
+
 def _validated(estimator: Any, X: Any, reset: bool) -> Any:
     """Return X as scikit-learn validates it; an array on a device stays there."""
     options: dict[str, Any] = {"reset": reset, "ensure_all_finite": False}

@@ -168,6 +168,12 @@ class LocalNetwork:
             self._add(A, total[rows])
         return total
 
+    def scores_of_viewed(self, A: Array) -> Array:
+        """Return the scores of rows as the view shows them."""
+        total = np.zeros((len(A), self.n_outputs))
+        self._add(A, total)
+        return total
+
     def _add(self, A: Array, total: Array) -> None:
         """Add the scores of viewed rows A to a total."""
         for partition in self.partitions:

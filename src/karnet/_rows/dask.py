@@ -8,9 +8,9 @@ merged only where the tree over all blocks does (`karnet._rows.memory.merged`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import accumulate, chain, pairwise, takewhile
 from typing import Any, Generic
@@ -19,7 +19,7 @@ from uuid import uuid4
 import cloudpickle
 import dask.array as da
 import numpy as np
-from dask import config, delayed
+from dask import compute, config, delayed
 from dask.delayed import Delayed
 from dask.highlevelgraph import HighLevelGraph
 from dask.task_spec import DataNode, Task, TaskRef
@@ -27,11 +27,27 @@ from dask.utils import parse_bytes
 from numpy.typing import NDArray
 
 from .._arrays.threads import ONE_THREAD
-from .memory import S
-from .streamed import AsInputs, OfBlock, Passes, Raw, column_names, cut, joined
+from .._util.types import Mask
+from .memory import S, T, U
+from .streamed import (
+    AsInputs,
+    OfBlock,
+    OfRows,
+    Passes,
+    Raw,
+    column_names,
+    cut,
+    joined,
+    selected,
+)
 
 # Statistics that one worker merges at once.
 SPLIT_EVERY = 8
+# Bytes of the arguments of a task, and of all tasks that are sent to workers at once.
+TASK_BYTES = 2**20
+SENT_BYTES = 2**26
+# The smallest number of tasks that are sent to workers at once.
+FEWEST_TASKS = 16
 # Dask's setting for the size from which on it warns of a graph.
 LARGE_GRAPH = "distributed.admin.large-graph-warning-threshold"
 
@@ -76,14 +92,57 @@ class DaskPasses(Passes):
         if np.isnan(sizes).any():
             graph = _Graph(blocks)
             lengths = [graph.task(_length, block.key) for block in blocks]
-            sizes = graph.computed(graph.task(_all, *lengths))
+            sizes = graph.computed(*lengths)
         return cls(blocks, tuple(map(int, sizes)), int(sum(sizes)), column_names(X))
 
     def reduce(self, of_block: OfBlock[S], block_lengths: Iterable[int]) -> S:
+        graph = _Graph(self.blocks)
+        runs = self._runs(graph, of_block, block_lengths)
+        while len(runs) > 1:
+            runs = [graph.task(merged_runs, *group) for group in _groups(runs, SPLIT_EVERY)]
+        statistic: S = graph.computed(graph.task(total, *runs))[0]
+        return statistic
+
+    def gather(self, of_block: OfRows[T], block_lengths: Iterable[int]) -> Generator[T]:
+        graph = _Graph(self.blocks)
+        runs = self._runs(graph, partial(_Parts.of, of_block), block_lengths)
+        # Not merged on a worker: all results may be larger than its memory.
+        waiting = list(reversed(graph.computed(*runs)))
+        while waiting:
+            for node in waiting.pop():
+                yield from node.statistic.results
+
+    def some(self, kept: Mask) -> DaskPasses:
+        if kept.all():
+            return self
+        masks = np.split(kept, np.cumsum(self.sizes)[:-1])
+        pairs = zip(self.blocks, masks, strict=True)
+        blocks = [delayed(_selected)(block, mask) for block, mask in pairs]
+        sizes = tuple(int(np.count_nonzero(mask)) for mask in masks)
+        return replace(self, blocks=blocks, sizes=sizes, n_rows=sum(sizes))
+
+    def compute(
+        self, function: Callable[..., U], arguments: Callable[[T], tuple[Any, ...]], items: list[T]
+    ) -> Generator[U]:
+        n_bytes = len(cloudpickle.dumps(arguments(items[0])))
+        # Large tasks, since each takes the scheduler a millisecond.
+        groups = _groups(items, max(TASK_BYTES // n_bytes, 1))
+        n_tasks = max(SENT_BYTES // (n_bytes * len(groups[0])), FEWEST_TASKS)
+        for some in _groups(groups, n_tasks):
+            graph = _Graph([])
+            tasks = [
+                graph.add("task", Task, _applied, function, list(map(arguments, group)))
+                for group in some
+            ]
+            yield from chain(*graph.computed(*tasks))
+
+    def _runs(
+        self, graph: _Graph, of_block: OfBlock[Any], block_lengths: Iterable[int]
+    ) -> list[Any]:
+        """Add tasks for all rows in blocks of the given lengths, and return the keys of runs."""
         if not self.n_rows:
             raise ValueError("the Dask collections hold no rows.")
         cutter = Cutter.into(block_lengths, self.n_rows, of_block)
-        graph = _Graph(self.blocks)
         # A node of its own: it goes to every worker once, not with every block.
         function = graph.add("statistic", DataNode, cutter)
         starts = [0, *accumulate(self.sizes)]
@@ -93,17 +152,41 @@ class DaskPasses(Passes):
             return graph.task(method, function, self.blocks[table].key, **place, **options)
 
         ends = cache(partial(task, Cutter.ends))
-        runs = [
+        return [
             task(Cutter.whole, tables.start, blocks=blocks)
             if len(tables) == 1
             else graph.task(Cutter.seam, function, *map(ends, tables), block=blocks.start)
             for blocks, tables in cutter.steps(self.sizes)
         ]
-        while len(runs) > 1:
-            groups = [runs[i : i + SPLIT_EVERY] for i in range(0, len(runs), SPLIT_EVERY)]
-            runs = [graph.task(merged_runs, *group) for group in groups]
-        statistic: S = graph.computed(graph.task(total, *runs))
-        return statistic
+
+
+@dataclass(frozen=True)
+class _Parts(Generic[T]):
+    """The results for consecutive blocks."""
+
+    results: tuple[T, ...]
+
+    @classmethod
+    def of(cls, of_block: OfRows[T], *block: Any) -> _Parts[T]:
+        return cls((of_block(*block),))
+
+    def merge(self, other: _Parts[T], /) -> _Parts[T]:
+        return _Parts((*self.results, *other.results))
+
+
+def _selected(rows: Raw, kept: Mask) -> Raw:
+    _length(rows, len(kept))
+    return selected(rows, kept)
+
+
+def _groups(items: list[T], n: int) -> list[list[T]]:
+    """Return groups of n consecutive items."""
+    return [items[i : i + n] for i in range(0, len(items), n)]
+
+
+@on_worker()
+def _applied(function: Callable[..., U], arguments: list[tuple[Any, ...]]) -> list[U]:
+    return [function(*each) for each in arguments]
 
 
 def map_rows(function: Callable[..., Any], X: Any, argument: Any, like: NDArray[Any]) -> da.Array:
@@ -227,13 +310,13 @@ class _Graph:
         name = function.__name__.strip("_")
         return self.add(name, Task, function, *map(TaskRef, keys), **options)
 
-    def computed(self, key: Any) -> Any:
-        """Return the value of a key."""
+    def computed(self, *keys: Any) -> tuple[Any, ...]:
+        """Return the values of some keys."""
         name = f"pass-{self._token}"
         graph = HighLevelGraph.from_collections(name, self._layer, dependencies=self._blocks)
         try:
             with ONE_THREAD(), config.set(self._settings()):
-                return Delayed(key, graph, layer=name).compute()
+                return tuple(compute(*(Delayed(key, graph, layer=name) for key in keys)))
         except (TypeError, ValueError):
             raise
         except Exception as error:
@@ -248,9 +331,8 @@ class _Graph:
         limit = config.get(LARGE_GRAPH, None)
         if limit is None:  # there is no cluster
             return {}
-        constants = [node for node in self._layer.values() if isinstance(node, DataNode)]
         try:
-            size = len(cloudpickle.dumps(constants))
+            size = len(cloudpickle.dumps(list(self._layer.values())))
         except Exception:  # threads need no pickle, and with a cluster Dask raises the error
             size = 0
         return {LARGE_GRAPH: parse_bytes(limit) + size}
@@ -350,10 +432,6 @@ def total(run: Run[S]) -> S:
     for statistic in reversed(others):
         last = statistic.merge(last)
     return last
-
-
-def _all(*values: Any) -> tuple[Any, ...]:
-    return values
 
 
 def _length(rows: Raw, expected: int | None = None) -> int:

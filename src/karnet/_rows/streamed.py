@@ -6,7 +6,7 @@ A `Passes` runs a pass over the blocks: in a loop, on a device or on a cluster.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
@@ -16,13 +16,28 @@ from typing import Any, Generic, TypeAlias
 import numpy as np
 
 from .._arrays import namespace as arrays
-from .._util.types import AnyArray, Array
-from .memory import SIZES, Change, Rows, S, Table, block_slices, dense, in_order, merged, power_of_2
+from .._util.types import AnyArray, Array, Mask
+from .memory import (
+    SIZES,
+    Change,
+    Rows,
+    S,
+    T,
+    Table,
+    U,
+    block_slices,
+    dense,
+    in_order,
+    merged,
+    power_of_2,
+)
 
 # Inputs, targets and weights (or None) of some rows as they were read.
 Raw = tuple[Any, Any, Any]
 # From the number of the first row of a block, inputs, targets and weights to a statistic.
 OfBlock: TypeAlias = Callable[[int, Any, Any, Any], S]
+# The same, to any result.
+OfRows: TypeAlias = Callable[[int, Any, Any, Any], T]
 # From a block of X as it was read to an array or a CSR matrix.
 AsInputs = Callable[[Any], Any]
 # From rows as they were read to inputs, targets and weights for the fit.
@@ -41,6 +56,20 @@ class Passes:
         """Return the merged results of `of_block` for all rows in blocks of the given lengths."""
         raise NotImplementedError
 
+    def gather(self, of_block: OfRows[T], block_lengths: Iterable[int]) -> Generator[T]:
+        """Yield the results of `of_block` for all rows in blocks of the given lengths."""
+        raise NotImplementedError
+
+    def some(self, kept: Mask) -> Passes:
+        """Return passes over some of the rows."""
+        raise NotImplementedError
+
+    def compute(
+        self, function: Callable[..., U], arguments: Callable[[T], tuple[Any, ...]], items: list[T]
+    ) -> Generator[U]:
+        """Yield a pure function of the arguments for each item, computed where blocks are."""
+        return in_order(lambda item: function(*arguments(item)), items)
+
 
 @dataclass(frozen=True)
 class LocalPasses(Passes):
@@ -50,9 +79,49 @@ class LocalPasses(Passes):
     names: tuple[str, ...] | None = None
 
     def reduce(self, of_block: OfBlock[S], block_lengths: Iterable[int]) -> S:
+        with closing(self.gather(of_block, block_lengths)) as parts:
+            return merged(parts)
+
+    def gather(self, of_block: OfRows[T], block_lengths: Iterable[int]) -> Generator[T]:
         pieces = numbered(regrouped(self.blocks, block_lengths))
         with closing(in_order(lambda piece: of_block(*piece), pieces)) as parts:
-            return merged(parts)
+            yield from parts
+
+    def some(self, kept: Mask) -> LocalPasses:
+        return replace(self, blocks=_Some(self.blocks, kept))
+
+
+@dataclass(frozen=True)
+class _Some:
+    """Some of the rows of blocks, which must hold the same number of rows each time."""
+
+    blocks: Iterable[Raw]
+    kept: Mask
+
+    def __iter__(self) -> Iterator[Raw]:
+        stop = 0
+        for start, *block in numbered(self.blocks):
+            stop = start + block[0].shape[0]
+            if stop <= len(self.kept):
+                yield selected(block, self.kept[start:stop])
+        check_number(len(self.kept), stop)
+
+
+def check_number(before: int, now: int) -> None:
+    """Raise an error if blocks hold another number of rows than when they were read first."""
+    if before != now:
+        raise ValueError(
+            f"the blocks held {before} rows in the first pass and {now} now: they must give the "
+            "same rows each time."
+        )
+
+
+def selected(block: Sequence[Any], kept: Mask) -> Raw:
+    """Return the rows of a block that a mask selects."""
+    X, y, weight = block
+    if kept.all():
+        return X, y, weight
+    return X[kept], y[kept], None if weight is None else weight[kept]
 
 
 def copied(block: Raw, device: str) -> Raw:
@@ -91,12 +160,12 @@ def numbered(blocks: Iterable[Raw]) -> Iterator[tuple[int, Any, Any, Any]]:
         start += X.shape[0]
 
 
-def unnumbered(of_block: Callable[[Any, Any, Any], S]) -> OfBlock[S]:
+def unnumbered(of_block: Callable[[Any, Any, Any], T]) -> OfRows[T]:
     """Return a function of numbered blocks that ignores their numbers."""
     return partial(_without_number, of_block)
 
 
-def _without_number(of_block: Callable[[Any, Any, Any], S], _: int, *block: Any) -> S:
+def _without_number(of_block: Callable[[Any, Any, Any], T], _: int, *block: Any) -> T:
     return of_block(*block)
 
 
@@ -236,11 +305,7 @@ class Streamed:
     ) -> S:
         """Return the merged statistic of all blocks, as in `Rows`."""
         result = self._pass(statistic, small_chunks, numbered)
-        if result.n_rows != len(self):
-            raise ValueError(
-                f"the blocks held {len(self)} rows in the first pass and {result.n_rows} now: they "
-                "must give the same rows each time."
-            )
+        check_number(len(self), result.n_rows)
         if self.counters is not None:
             self.counters.extend(result.counters)
         return result.statistic

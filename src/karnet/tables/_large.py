@@ -1,7 +1,9 @@
 """Parquet files that do not fit in memory: encoded by a sample of rows, fitted block by block.
 
-Vectoriser, imputer, scaler and hidden layer are fitted to a sample of rows. The output layer is
-fitted to all rows except a held-out part, which are read again for each pass.
+Vectoriser and imputer are fitted to a sample of rows. The network is fitted to all rows except a
+held-out part, which are read again for each pass. It is an average that selects all
+hyper-parameters if the rows that this keeps fit in memory, and otherwise a hidden layer that is
+fitted to the sample, and an output layer.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from sklearn.preprocessing import StandardScaler
 
 from .._rows.arrow_files import Parquet, reading
 from ..estimators import KARClassifier, KARRegressor
+from ..selection import KARClassifierCV, KARRegressorCV
 from ._files import kind_of, memory, table_blocks
 from ._model import SEED, TableFit, device_of, encoded, imputer, table_fit, vectorizer_for
 from ._names import check_names, input_names, missing_column
@@ -29,6 +32,8 @@ from ._target import Target, find_target
 
 # Bytes of memory that a fit needs for each byte of a table.
 COPIES = 8.0
+# Bytes of memory that averaged networks need for each number of the encoded rows.
+AVERAGE_BYTES = 24.0
 # Largest share of the rows that are held out.
 HELD_OUT_SHARE = 0.1
 # Ridges that the sample is tried with.
@@ -92,10 +97,11 @@ def fit_large(
     device: str = "cpu",
     tell: Callable[[str], None] = lambda _: None,
 ) -> TableFit:
-    """Fit a network of 1000 units to a Parquet file of any number of rows, block by block.
+    """Fit a model to a Parquet file of any number of rows, block by block.
 
     Target, task and device are those of `fit_table`; `tell` is called with a sentence for each
-    step. The score is the score on held-out rows.
+    step. The score is the score on held-out rows. If memory does not hold all encoded rows in
+    single precision, a network of 1000 units is fitted.
     """
     where = device_of(device)
     names, full_target = _target(path, target, task)
@@ -104,8 +110,7 @@ def fit_large(
     sample, y = source.gathered(source.sampled)
     vectorizer = vectorizer_for(names)
     V = encoded(vectorizer, sample, names, fit=True)
-    steps = Pipeline([("imputer", imputer()), ("scaler", StandardScaler())])
-    network = _shaped(steps.fit_transform(V), y, full_target.task, where)
+    steps, network = _unfitted(V, y, full_target, where)
 
     def blocks() -> Iterator[tuple[Any, NDArray[Any]]]:
         done = 0
@@ -137,6 +142,15 @@ def _target(path: Path, target: str, task: str) -> tuple[list[str], Target]:
     with reading(path.name, Parquet.name):
         column = Table(path.name, file.read([target]))
     return input_names(names, target, path.name), find_target(column, target, task)
+
+
+def _unfitted(V: Any, y: NDArray[Any], target: Target, device: str | None) -> tuple[Pipeline, Any]:
+    """Return the steps before the network, fitted to a sample of encoded rows, and the network."""
+    if AVERAGE_BYTES * len(target.y) * V.shape[1] > SIZES.memory_share * memory():
+        steps = Pipeline([("imputer", imputer()), ("scaler", StandardScaler())])
+        return steps, _shaped(steps.fit_transform(V), y, target.task, device)
+    kind: Any = KARClassifierCV if target.task == "classification" else KARRegressorCV
+    return Pipeline([("imputer", imputer())]).fit(V), kind(device=device, random_state=SEED)
 
 
 def _shaped(X: NDArray[Any], y: NDArray[Any], task: str, device: str | None) -> Any:

@@ -17,7 +17,7 @@ class TableSizes:
     paper_folds: int = 10
     # Rows of a large file that the encoding is fitted on, and the most rows that are held out.
     sample_rows: int = 10_000
-    # Hidden units of a network that is fitted block by block.
+    # Hidden units of a network for rows that memory does not hold even in single precision.
     hidden_units: int = 1000
     # Share of this machine's memory that a table in memory may need.
     memory_share: float = 0.5
