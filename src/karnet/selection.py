@@ -18,6 +18,7 @@ from ._estimator.ensemble_base import KARNetworkCV
 from ._estimator.scoring import Scored
 from ._estimator.targets import ClassTargets, check_two_classes, in_columns, weighted_rows
 from ._util.checks import check_share
+from ._util.progress import Report
 from .activations import Array
 from .learner import indicator
 from .loo import accuracy, log_loss
@@ -68,6 +69,9 @@ class KARClassifierCV(Scored, ClassifierMixin, KARNetworkCV):
         PyTorch, networks of tables that trees do not divide predict on the device. Everything else
         is computed on the CPU. Fitted attributes and predictions are NumPy arrays in either case.
         This needs ``karnet[gpu]``.
+    verbose : int, default=0
+        With 1 or more, `fit` prints a line after each step: the rows that it used, the least
+        squared error so far, the time since the start, and an estimate of the time left.
 
     Attributes
     ----------
@@ -117,6 +121,7 @@ class KARClassifierCV(Scored, ClassifierMixin, KARNetworkCV):
         time_budget: float | None = None,
         random_state: Any = None,
         device: str | None = None,
+        verbose: int = 0,
     ) -> None:
         super().__init__(
             n_estimators=n_estimators,
@@ -126,6 +131,7 @@ class KARClassifierCV(Scored, ClassifierMixin, KARNetworkCV):
             time_budget=time_budget,
             random_state=random_state,
             device=device,
+            verbose=verbose,
         )
         self.class_weight = class_weight
 
@@ -145,6 +151,10 @@ class KARClassifierCV(Scored, ClassifierMixin, KARNetworkCV):
         -------
         self
         """
+        return self._fit(X, y, sample_weight)
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any, report: Report | None = None) -> Self:
+        """Fit; `report` is called after each step, whatever `verbose` is."""
         self._refuse_dask(X, y, sample_weight)
         with validation.unchanged_on_failure(self):
             X = self._rows(X, reset=True)
@@ -154,7 +164,7 @@ class KARClassifierCV(Scored, ClassifierMixin, KARNetworkCV):
             check_two_classes(self.classes_)
             splits = self._splits(X, y, kept, validation.check_labels)
             Y, weight = indicator(codes, len(self.classes_)), self._clipped(weight)
-            left_out, honest = self._fit_average(X, Y, weight, kept, splits, codes)
+            left_out, honest = self._fit_average(X, Y, weight, kept, splits, codes, report)
             weight = None if weight is None else weight[honest]
             self._calibrate(left_out[kept][honest], codes[honest], weight)
             self.loo_decision_function_ = _of_two(left_out)
@@ -261,6 +271,9 @@ class KARRegressorCV(Scored, RegressorMixin, KARNetworkCV):
         PyTorch, networks of tables that trees do not divide predict on the device. Everything else
         is computed on the CPU. Fitted attributes and predictions are NumPy arrays in either case.
         This needs ``karnet[gpu]``.
+    verbose : int, default=0
+        With 1 or more, `fit` prints a line after each step: the rows that it used, the least
+        squared error so far, the time since the start, and an estimate of the time left.
 
     Attributes
     ----------
@@ -320,6 +333,10 @@ class KARRegressorCV(Scored, RegressorMixin, KARNetworkCV):
         -------
         self
         """
+        return self._fit(X, y, sample_weight)
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any, report: Report | None = None) -> Self:
+        """Fit; `report` is called after each step, whatever `verbose` is."""
         self._refuse_dask(X, y, sample_weight)
         with validation.unchanged_on_failure(self):
             X, check = self._rows(X, reset=True), validation.check_real_targets
@@ -331,7 +348,7 @@ class KARRegressorCV(Scored, RegressorMixin, KARNetworkCV):
             self._one_output = numbers.ndim == 1
             Y, splits = (targets - self._mean) / self._scale, self._splits(X, y, kept, check)
             strata = np.zeros(len(Y), dtype=np.intp)
-            left_out, honest = self._fit_average(X, Y, weight, kept, splits, strata)
+            left_out, honest = self._fit_average(X, Y, weight, kept, splits, strata, report)
             predictions = left_out[kept]
             self._errors, self._weight, self.best_score_ = Y - predictions, weight, np.nan
             if honest.sum() > 1:  # R^2 of a single row is not defined

@@ -13,6 +13,7 @@ from scipy.optimize import nnls
 from .._network.infinite_width import KernelMap, RidgeTargets
 from .._network.local import LocalNetwork, Partition, grow_tree
 from .._rows.memory import block_slices, in_order
+from .._util.progress import Progress
 from .._util.types import Array, Indices, Mask
 from .local_search import (
     LOCAL_SIZES,
@@ -59,6 +60,7 @@ def search_local(
     leaf: int,
     rng: np.random.RandomState,
     has_time: Callable[[], bool],
+    progress: Progress,
 ) -> list[Chain]:
     """Return the chains of the search, the best first.
 
@@ -69,8 +71,8 @@ def search_local(
         name: view
         for name, (view, _) in distinct_views(X[some], targets.weight[some], LOCAL_VIEWS).items()
     }
-    search = LocalSearch(X, targets, parts.shaping, parts.judging, views, leaf, rng, has_time)
-    return search.chains()
+    rows = parts.shaping, parts.judging
+    return LocalSearch(X, targets, *rows, views, leaf, rng, has_time, progress).chains()
 
 
 def near_best(chains: list[Chain], n_members: int) -> list[Round]:
@@ -88,11 +90,12 @@ def fit_local(
     scored: Indices,
     leaf: int,
     rng: np.random.RandomState,
+    ended: Callable[[str], None] = lambda _: None,
 ) -> Member:
     """Return the member of a round, fitted to all rows, with left-out predictions of some rows.
 
     `leaf` is the largest number of rows of a leaf, and `n_trees` gives the number of trees for the
-    number of rows that is selected.
+    number of rows that is selected. `ended` is called after each tree.
     """
     blocks = block_slices(len(X), X.shape[1])
     A = np.concatenate([found.view(X[rows]).astype(np.float32) for rows in blocks])
@@ -113,6 +116,7 @@ def fit_local(
         starts = np.cumsum([0, *map(len, leaves)])
         parts = np.concatenate(leaves), starts, np.concatenate(D), np.array(b)
         partitions.append(Partition(tree, *parts))
+        ended(f"tree {len(partitions)} of {len(trees)}")
     left_out[~is_scored] = np.nan
     shape = replace(found.shape, scale=scale)
     network = LocalNetwork(found.view, kernel, tuple(partitions))

@@ -27,6 +27,7 @@ from .._network.infinite_width import (
 from .._network.input_metric import metric_is_diagonal, metric_root, outer_products
 from .._network.local import Tree, grow_tree
 from .._rows.memory import in_order
+from .._util.progress import Progress
 from .._util.types import Array, Indices
 from ..kernels import KERNELS
 from .member import Shape, activation
@@ -41,6 +42,8 @@ SCALES = 2.0 ** np.arange(-5.0, 5.5, 0.5)
 STARTS = {"laplace_l1": (1.0, 0.05), "laplace": (1.0, 0.05), "gaussian": (0.5, 0.05)}
 # Smallest ridge for which single precision keeps enough digits.
 SINGLE_RIDGE = 3e-3
+# About the number of scales and ridges that are tried in a round.
+N_TUNED = 20
 # Largest number of columns of more than two values for which city-block distances are tried.
 MOST_COLUMNS_OF_L1 = 100
 
@@ -302,16 +305,18 @@ class LocalSearch:
     leaf: int  # the largest number of rows of a leaf
     rng: np.random.RandomState
     has_time: Callable[[], bool]  # whether there is time for another round
+    progress: Progress = field(default_factory=Progress)
 
     def chains(self) -> list[Chain]:
         """Return all chains, after rounds for which there is time, the best first."""
         sizes = LOCAL_SIZES
         chains = self._begun()
+        self._plan(len(chains))
         tables = partial(self._tables, self.shaping[: sizes.first_rows], {})
         going = chains
         for number in range(sizes.n_first_rounds):
             if not number or self.has_time():
-                advance_all(going, tables)
+                self._advance(going, tables, sizes.first_rows)
             going = self._promising(going, sizes.margin)
         chains.sort(key=BEST)
         going, more = self._promising(going), len(self.shaping) > sizes.first_rows
@@ -324,9 +329,33 @@ class LocalSearch:
             for chain in going:
                 chain.counted = chain.counted if number or not more else len(chain.rounds)
             later = later or going
-            advance_all(going, tables)
+            self._advance(going, tables, sizes.later_rows)
         others = [chain for chain in chains if chain not in later]
         return sorted(later, key=BEST) + others
+
+    def _plan(self, n_chains: int) -> None:
+        """Plan the work of all rounds: the first of all chains, the later ones of members only."""
+        sizes = LOCAL_SIZES
+        first = sizes.n_first_rounds * n_chains * self._work(sizes.first_rows)
+        later = sizes.n_later_rounds * sizes.n_members * self._work(sizes.later_rows)
+        self.progress.plan(search=first + later)
+
+    def _work(self, n_rows: int) -> float:
+        """Return the work of a round of one chain, in pairs of rows that share a leaf."""
+        solved = min(n_rows, len(self.shaping)) * min(LOCAL_SIZES.leaf, self.leaf)
+        tuned_rows = min(LOCAL_SIZES.tuned_rows, self.leaf)
+        return float(solved + N_TUNED * LOCAL_SIZES.n_tuned_leaves * tuned_rows**2)
+
+    def _advance(
+        self,
+        chains: list[Chain],
+        tables: Callable[[str], tuple[LocalTable, LocalTable]],
+        n_rows: int,
+    ) -> None:
+        advance_all(chains, tables)
+        which, best = f"round {len(chains[0].rounds)}", min(map(BEST, chains))
+        n_rows, work = min(n_rows, len(self.shaping)), len(chains) * self._work(n_rows)
+        self.progress.end("search", which, n_rows, work, best)
 
     def _begun(self) -> list[Chain]:
         chains = []
