@@ -71,8 +71,6 @@ def sentences(command: Callable[P, None]) -> Callable[P, None]:
             _end(2, _message(error).strip() or type(error).__name__)
         except MemoryError:
             _end(2, "there is not enough memory for this: use fewer rows or columns.")
-        except KeyboardInterrupt:
-            _end(130, "interrupted.")
         except Exception as error:
             if os.environ.get("KARNET_TRACEBACK") or isinstance(error, (typer.Exit, typer.Abort)):
                 raise
