@@ -88,14 +88,14 @@ def test_the_time_left_is_that_of_the_work_left_and_never_above_the_limit():
     steps = []
     progress = Progress(steps.append, start=time.perf_counter() - 60.0)
     progress.plan(search=4.0, fit=6.0)
-    progress.end("search", "round 1", 5, work=2.0, error=0.5)
-    progress.end("search", "round 2", 5, work=3.0, error=0.7)  # more than was planned
+    progress.step("search", "round 1", 5, work=2.0, error=0.5)
+    progress.step("search", "round 2", 5, work=3.0, error=0.7)  # more than was planned
     progress.plan(search=0.0, fit=5.0)
-    progress.end("fit", "network 1 of 1", 5)
+    progress.step("fit", "network 1 of 1", 5)
     progress.most_seconds = 70.0
-    progress.end("fit", "network 1 of 1", 5)
+    progress.step("fit", "network 1 of 1", 5)
     progress.most_seconds = 1.0
-    progress.end("fit", "network 1 of 1", 5)
+    progress.step("fit", "network 1 of 1", 5)
     lefts = [step.left for step in steps]
     assert lefts[:3] == pytest.approx(
         [60.0 / 2.0 * 8.0, 60.0 / 5.0 * 6.0, 60.0 / 6.0 * 4.0], rel=0.1

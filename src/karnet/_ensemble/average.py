@@ -126,7 +126,7 @@ def fit_average(
     progress.plan(search=N_STEPS, fit=SEARCH_SIZES.n_members_of_long_tables * fit_work)
     for number, found in enumerate(search.members(), 1):
         tried = sorted(found, key=ERROR)
-        progress.end("search", f"step {number} of {N_STEPS}", len(rows), error=tried[0].error)
+        progress.step("search", f"step {number} of {N_STEPS}", len(rows), error=tried[0].error)
         if not budget.searches(whole):
             break
     members = _within(SEARCH_SIZES.margin, tried)
@@ -142,7 +142,7 @@ def fit_average(
         for member in few:
             members.append(Search(X, targets, folds).like(member))
             which = f"network {len(members)} of {len(few)}"
-            progress.end("fit", which, len(X), fit_work, members[-1].error)
+            progress.step("fit", which, len(X), fit_work, members[-1].error)
     return _mean_of(members[:n_members], tried, np.ones(len(X), dtype=bool))
 
 
@@ -158,14 +158,15 @@ def _local_average(
     """Return the weighted sum of local members, judged by rows without a part in the search."""
     parts = divide(len(X), rng)
     leaf = budget.rows_of_leaf(X.shape, width)
-    work_of_tree = float(len(X) * max(leaf // 2, 1))
+    half = max(leaf // 2, 1)  # the rows of leaves in most fits
+    work_of_tree = float(len(X) * half)
 
     def fit_work(n: int) -> float:
-        n_trees = budget.trees(max(leaf // 2, 1), n, X.shape[1])
+        n_trees = budget.trees(half, n, X.shape[1])
         return n * (n_trees + len(targets.splits or ())) * work_of_tree
 
     def ended(k: int, which: str) -> None:
-        progress.end("fit", f"network {k} of {len(found)}, {which}", len(X), work_of_tree)
+        progress.step("fit", f"network {k} of {len(found)}, {which}", len(X), work_of_tree)
 
     progress.plan(fit=fit_work(min(n_members, LOCAL_SIZES.n_members)))
     chains = search_local(X, targets, parts, leaf, rng, partial(budget.searches, False), progress)

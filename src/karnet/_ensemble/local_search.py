@@ -355,7 +355,7 @@ class LocalSearch:
         advance_all(chains, tables)
         which, best = f"round {len(chains[0].rounds)}", min(map(BEST, chains))
         n_rows, work = min(n_rows, len(self.shaping)), len(chains) * self._work(n_rows)
-        self.progress.end("search", which, n_rows, work, best)
+        self.progress.step("search", which, n_rows, work, best)
 
     def _begun(self) -> list[Chain]:
         chains = []

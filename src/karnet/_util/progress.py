@@ -64,7 +64,9 @@ class Progress:
         """Set the work that remains in some stages."""
         self.planned |= work
 
-    def end(self, stage: str, which: str, rows: int, work: float = 1.0, error: float = inf) -> None:
+    def step(
+        self, stage: str, which: str, rows: int, work: float = 1.0, error: float = inf
+    ) -> None:
         """Report a step of a stage that has ended."""
         self.error = min(self.error, error)
         self.done += work

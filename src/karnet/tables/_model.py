@@ -98,8 +98,8 @@ def fit_table(
     device : str
         Where to fit: "cpu", or a device such as "cuda".
     tell : callable, optional
-        A function that is called after each step of the fit with an object that describes the step
-        if it is converted to text. The paper's network has no such steps.
+        A function that is called after each step of the fit. Its argument describes the step as
+        text if it is printed. The paper's network has no such steps.
 
     Returns
     -------
@@ -119,8 +119,8 @@ def fit_table(
         fitted, score, how = _with_best_width(Pipeline(scaled), V, target)
     else:
         filled = (gaps := imputer()).fit_transform(V)
-        steps = [("imputer", gaps), ("network", network._fit(filled, target.y, None, tell))]
-        fitted = Pipeline(steps)
+        network._fit(filled, target.y, None, tell)
+        fitted = Pipeline([("imputer", gaps), ("network", network)])
         score, how = float(fitted[-1].best_score_), "leave-one-out"
     # The model file must load on machines without the device.
     fitted[-1].set_params(device=None)
