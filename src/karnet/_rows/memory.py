@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import closing
 from contextvars import copy_context
 from dataclasses import dataclass, replace
@@ -43,6 +43,10 @@ class BlockSizes:
 
 
 SIZES = BlockSizes()
+
+
+# Seconds after which a thread that waits for others looks for an interrupt.
+INTERRUPT_SECONDS = 0.1
 
 
 class Statistic(Protocol):
@@ -121,11 +125,18 @@ def in_order(
                 # NumPy stores in the context which warnings are off.
                 waiting.append(pool.submit(copy_context().run, task, item))
                 if len(waiting) > n:
-                    yield waiting.popleft().result()
+                    yield _result(waiting.popleft())
             while waiting:
-                yield waiting.popleft().result()
+                yield _result(waiting.popleft())
         finally:
             abandoned.set()
+
+
+def _result(future: Future[U]) -> U:
+    """Return the result of a task; if another thread receives the interrupt, look for it soon."""
+    while not wait([future], timeout=INTERRUPT_SECONDS).done:
+        pass
+    return future.result()
 
 
 @dataclass(frozen=True)
