@@ -19,6 +19,7 @@ from ._estimator.scoring import Scored
 from ._estimator.targets import ClassTargets, check_two_classes, in_columns, weighted_rows
 from ._rows.streamed import Passes, Raw
 from ._util.checks import check_share
+from ._util.progress import Report
 from .activations import Array
 from .learner import indicator
 from .loo import accuracy, log_loss
@@ -69,6 +70,9 @@ class KARClassifierCV(Scored, ClassifierMixin, KARNetworkCV):
         PyTorch, networks of tables that trees do not divide predict on the device. Everything else
         is computed on the CPU. Fitted attributes and predictions are NumPy arrays in either case.
         This needs ``karnet[gpu]``.
+    verbose : int, default=0
+        With 1 or more, `fit` prints a line after each step: the rows that it used, the least
+        squared error so far, the time since the start, and an estimate of the time left.
 
     Attributes
     ----------
@@ -118,6 +122,7 @@ class KARClassifierCV(Scored, ClassifierMixin, KARNetworkCV):
         time_budget: float | None = None,
         random_state: Any = None,
         device: str | None = None,
+        verbose: int = 0,
     ) -> None:
         super().__init__(
             n_estimators=n_estimators,
@@ -127,6 +132,7 @@ class KARClassifierCV(Scored, ClassifierMixin, KARNetworkCV):
             time_budget=time_budget,
             random_state=random_state,
             device=device,
+            verbose=verbose,
         )
         self.class_weight = class_weight
 
@@ -149,7 +155,8 @@ class KARClassifierCV(Scored, ClassifierMixin, KARNetworkCV):
         """
         return self._fit(passes_over(X, y, sample_weight) or (X, y, sample_weight))
 
-    def _fit(self, source: Passes | Raw) -> Self:
+    def _fit(self, source: Passes | Raw, report: Report | None = None) -> Self:
+        """Fit; `report` is called after each step, whatever `verbose` is."""
         with validation.unchanged_on_failure(self):
             targets = ClassTargets(self.class_weight)
             inputs, y, sample_weight = self._read(source, targets.check)
@@ -158,7 +165,7 @@ class KARClassifierCV(Scored, ClassifierMixin, KARNetworkCV):
             check_two_classes(self.classes_)
             splits = self._splits(source, inputs, y, kept, targets.check)
             Y, weight = indicator(codes, len(self.classes_)), self._clipped(weight)
-            left_out, honest = self._fit_average(inputs, Y, weight, kept, splits, codes)
+            left_out, honest = self._fit_average(inputs, Y, weight, kept, splits, codes, report)
             weight = None if weight is None else weight[honest]
             self._calibrate(left_out[kept][honest], codes[honest], weight)
             self.loo_decision_function_ = _of_two(left_out)
@@ -265,6 +272,9 @@ class KARRegressorCV(Scored, RegressorMixin, KARNetworkCV):
         PyTorch, networks of tables that trees do not divide predict on the device. Everything else
         is computed on the CPU. Fitted attributes and predictions are NumPy arrays in either case.
         This needs ``karnet[gpu]``.
+    verbose : int, default=0
+        With 1 or more, `fit` prints a line after each step: the rows that it used, the least
+        squared error so far, the time since the start, and an estimate of the time left.
 
     Attributes
     ----------
@@ -327,7 +337,8 @@ class KARRegressorCV(Scored, RegressorMixin, KARNetworkCV):
         """
         return self._fit(passes_over(X, y, sample_weight) or (X, y, sample_weight))
 
-    def _fit(self, source: Passes | Raw) -> Self:
+    def _fit(self, source: Passes | Raw, report: Report | None = None) -> Self:
+        """Fit; `report` is called after each step, whatever `verbose` is."""
         with validation.unchanged_on_failure(self):
             check = validation.check_real_targets
             inputs, y, sample_weight = self._read(source, check)
@@ -339,7 +350,7 @@ class KARRegressorCV(Scored, RegressorMixin, KARNetworkCV):
             self._one_output = numbers.ndim == 1
             Y, strata = (targets - self._mean) / self._scale, np.zeros(len(targets), dtype=np.intp)
             splits = self._splits(source, inputs, y, kept, check)
-            left_out, honest = self._fit_average(inputs, Y, weight, kept, splits, strata)
+            left_out, honest = self._fit_average(inputs, Y, weight, kept, splits, strata, report)
             predictions = left_out[kept]
             self._errors, self._weight, self.best_score_ = Y - predictions, weight, np.nan
             if honest.sum() > 1:  # R^2 of a single row is not defined

@@ -15,7 +15,7 @@ from pyarrow import parquet
 from karnet import KARRegressor, save
 from karnet.cli import main
 from karnet.cli._console import Output
-from karnet.tables import as_text, read_table
+from karnet.tables import as_text, fit_table, read_table
 from karnet.tables._sizes import SIZES
 from tests.tables.test_tables import table_of
 
@@ -373,6 +373,18 @@ def test_long_work_is_announced_once_and_short_work_is_not(capsys):
             clock.tell("Thinking more")
         assert capsys.readouterr().err == said
         assert clock.seconds >= pause
+
+
+def test_the_bar_shows_the_steps_of_a_fit(models):
+    steps, rows = [], read_table(models / "numbers.csv")
+    fit_table(rows, "target", tell=steps.append)
+    with Output(False, False).timed("Fitting") as clock:
+        assert clock.bar.tasks[0].total is None
+        for step in steps:
+            clock.tell(step)
+            assert clock.bar.tasks[0].description == str(step)
+            assert clock.bar.tasks[0].percentage == pytest.approx(100.0 * step.share)
+    assert clock.bar.finished
 
 
 def test_the_names_of_experiments_are_those_of_the_paper():

@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from karnet import KARClassifierCV, KARRegressor
 from karnet._arrays import threads
-from karnet._arrays.threads import ONE_THREAD
+from karnet._arrays.threads import ONE_THREAD, stop_if_abandoned
 from karnet._ensemble import search
 from karnet._estimator.validation import unchanged_on_failure
 from karnet._rows.memory import in_order
@@ -125,6 +125,29 @@ def test_blocks_that_have_not_begun_are_not_begun_after_an_interrupt():
     assert n_begun <= 4
     time.sleep(0.05)
     assert len(begun) == n_begun
+
+
+def test_a_task_that_has_begun_ends_at_its_next_step_after_an_interrupt():
+    steps, end = [], threading.Event()
+
+    def work(k):
+        while k and not end.is_set():  # without the stop, the pool would wait for this task
+            stop_if_abandoned()
+            steps.append(k)
+            time.sleep(0.001)
+
+    def interrupt():
+        with closing(in_order(work, [0, 1, 2])) as found:
+            for _ in found:
+                raise KeyboardInterrupt
+
+    watchdog = threading.Timer(60.0, end.set)
+    watchdog.start()
+    with threadpool_limits(2), pytest.raises(KeyboardInterrupt):
+        interrupt()
+    watchdog.cancel()
+    assert not end.is_set()
+    assert set(steps) <= {1, 2}
 
 
 @pytest.mark.parametrize("number", [10, 40, 70])

@@ -81,7 +81,7 @@ def test_rows_that_end_with_many_of_weight_0_are_those_before():
     net = KARRegressorCV(width=120, random_state=0).fit(X[:500], Y[:500])
     found = clone(net).fit_blocks(cut(X, Y, weight))
     np.testing.assert_array_equal(found.predict(X), net.predict(X))
-    np.testing.assert_allclose(found.loo_decision_function_[500:], net.predict(X)[500:])
+    np.testing.assert_allclose(found.loo_decision_function_[500:], net.predict(X)[500:], atol=1e-5)
 
 
 def test_a_short_budget_still_fits():

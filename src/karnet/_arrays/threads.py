@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from concurrent.futures import CancelledError
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cache
-from threading import current_thread, get_ident, main_thread
+from threading import Event, current_thread, get_ident, main_thread
 
 from joblib.parallel import get_active_backend
 from threadpoolctl import ThreadpoolController
@@ -27,6 +28,8 @@ NARROW_SIDE = 1000
 HERE = "here"
 # Whether other threads or processes, started by someone else, use the other cores.
 _SHARED = ContextVar("shared", default=False)
+# Set once the result of the present task of a pool is no longer wanted.
+ABANDONED: ContextVar[Event | None] = ContextVar("abandoned", default=None)
 
 
 @cache
@@ -140,3 +143,13 @@ def one_thread_if_narrow(m: int, n: int) -> AbstractContextManager[None]:
     """Return the context for work on an m x n matrix."""
     narrow = min(m, n) <= NARROW_SIDE
     return ONE_THREAD() if narrow and m * n > ONE_THREAD_SIZE else nullcontext()
+
+
+def stop_if_abandoned() -> None:
+    """Raise an error in a task of a pool whose result is no longer wanted.
+
+    Long tasks call this between their steps: only the main thread receives an interrupt.
+    """
+    abandoned = ABANDONED.get()
+    if abandoned is not None and abandoned.is_set():
+        raise CancelledError

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from time import perf_counter
@@ -13,6 +14,7 @@ from .._network.input_metric import kernel_metric, metric_is_diagonal
 from .._network.local import LocalNetwork, local_metric
 from .._rows.inputs import Inputs
 from .._rows.streamed import Passes
+from .._util.progress import Progress, Report
 from .._util.types import Array, Indices, Mask
 from .local_members import (
     Parts,
@@ -25,7 +27,7 @@ from .local_members import (
 )
 from .local_search import LOCAL_SIZES, Round
 from .member import Member
-from .search import ERROR, Search
+from .search import ERROR, N_STEPS, Search
 from .views import Stretched, View
 
 
@@ -112,16 +114,18 @@ def fit_average(
     n_members: int,
     width: int,
     seconds: float = np.inf,
+    report: Report | None = None,
 ) -> Average:
     """Search for members, and fit at most `n_members` of the best of them to all rows.
 
     The targets hold the rule that judges members. `strata` are groups of rows with equal shares in
     samples and folds. `width` is the largest number of rows that are fitted as a whole, and the
-    largest number of rows of the leaves into which trees divide longer tables.
+    largest number of rows of the leaves into which trees divide longer tables. `report` is called
+    after each step.
     """
-    budget = Budget(seconds, perf_counter())
+    budget, progress = Budget(seconds, perf_counter()), Progress(report, seconds)
     if len(inputs) > budget.rows_of_kernel(min(SEARCH_SIZES.undivided, width)):
-        return _local_average(inputs, targets, rng, n_members, width, budget)
+        return _local_average(inputs, targets, rng, n_members, width, budget, progress)
     X = inputs.map(np.asarray)
     n_rows = budget.rows_to_search(min(SEARCH_SIZES.rows, width))
     if n_rows < len(X):
@@ -129,8 +133,11 @@ def fit_average(
     rows = _sample(strata, n_rows, rng)
     whole = len(rows) == len(X)
     search = _search(X[rows], targets if whole else targets.of(rows), strata[rows], whole, rng)
-    for found in search.members():
+    fit_work = 0.0 if whole else FIT_COST * (len(X) / len(rows)) ** 3
+    progress.plan(search=N_STEPS, fit=SEARCH_SIZES.n_members_of_long_tables * fit_work)
+    for number, found in enumerate(search.members(), 1):
         tried = sorted(found, key=ERROR)
+        progress.step("search", f"step {number} of {N_STEPS}", len(rows), error=tried[0].error)
         if not budget.searches(whole):
             break
     members = _within(SEARCH_SIZES.margin, tried)
@@ -141,7 +148,12 @@ def fit_average(
         few = few[: min(SEARCH_SIZES.n_members_of_long_tables, n_members)]
         folds = targets.splits or _folds(strata, SEARCH_SIZES.n_folds, rng)
         few = _within(SEARCH_SIZES.margin_of_long_tables, few)
-        members = [Search(X, targets, folds).like(member) for member in few]
+        progress.plan(search=0.0, fit=len(few) * fit_work)
+        members = []
+        for member in few:
+            members.append(Search(X, targets, folds).like(member))
+            which = f"network {len(members)} of {len(few)}"
+            progress.step("fit", which, len(X), fit_work, members[-1].error)
     return _mean_of(members[:n_members], tried, np.ones(len(X), dtype=bool))
 
 
@@ -152,25 +164,44 @@ def _local_average(
     n_members: int,
     width: int,
     budget: Budget,
+    progress: Progress,
 ) -> Average:
     """Return the weighted sum of local members, judged by rows without a part in the search."""
-    parts, passes = divide(len(inputs), rng), inputs.passes
+    parts, passes, n = divide(len(inputs), rng), inputs.passes, len(inputs)
     leaf = budget.rows_of_leaf(inputs.shape, width)
+    half = max(leaf // 2, 1)  # the rows of leaves in most fits
+    work_of_tree = float(n * half)
+
+    def fit_work(n_networks: int) -> float:
+        n_trees = budget.trees(half, n_networks, inputs.shape[1])
+        return n_networks * (n_trees + len(targets.splits or ())) * work_of_tree
+
+    def ended(k: int, which: str) -> None:
+        progress.step("fit", f"network {k} of {len(found)}, {which}", n, work_of_tree)
+
+    progress.plan(fit=fit_work(min(n_members, LOCAL_SIZES.n_members)))
     some = np.sort(np.concatenate([parts.shaping, parts.judging]))
     shaping, judging = (np.searchsorted(some, rows) for rows in (parts.shaping, parts.judging))
-    places = Parts(shaping, judging, parts.scored[:0])
-    has_time = partial(budget.searches, False)
-    tried = search_local(inputs.take(some), targets.of(some), places, leaf, rng, has_time)
+    places, has_time = Parts(shaping, judging, parts.scored[:0]), partial(budget.searches, False)
+    X, of_some = inputs.take(some), targets.of(some)
+    tried = search_local(X, of_some, places, leaf, rng, has_time, progress)
     found = near_best(tried, n_members)
+    progress.plan(search=0.0, fit=fit_work(len(found)))
     n_trees = partial(budget.trees, n_members=len(found), d=inputs.shape[1])
     fit = partial(
         fit_local, targets=targets, scored=parts.scored, leaf=leaf, rng=rng, passes=passes
     )
-    members = [fit(each, n_trees, inputs.map(partial(_shown, each.view))) for each in found]
-    honest = np.zeros(len(inputs), dtype=bool)
+    members = [
+        fit(each, n_trees, inputs.map(partial(_shown, each.view)), ended=partial(ended, k))
+        for k, each in enumerate(found, 1)
+    ]
+    honest = np.zeros(n, dtype=bool)
     honest[parts.scored] = True
     if targets.splits is not None:
-        members = [_judged_by_splits(member, targets, leaf, passes) for member in members]
+        members = [
+            _judged_by_splits(member, targets, leaf, passes, partial(ended, k))
+            for k, member in enumerate(members, 1)
+        ]
     judged = np.isfinite(np.sum([member.left_out for member in members], axis=0)).all(axis=1)
     honest = judged & honest if (judged & honest).any() else judged
     weights, offset = combined(members, targets, honest)
@@ -182,14 +213,22 @@ def _shown(view: View, X: Array) -> Array:
     return view(X).astype(np.float32)
 
 
-def _judged_by_splits(member: Member, targets: RidgeTargets, leaf: int, passes: Passes) -> Member:
+def _judged_by_splits(
+    member: Member,
+    targets: RidgeTargets,
+    leaf: int,
+    passes: Passes,
+    ended: Callable[[str], None],
+) -> Member:
     """Return a local member with the left-out predictions of the splits."""
-    assert targets.splits is not None
-    folds = (
-        (fold, refitted_without(member, targets, fold, leaf, seed, passes)[None])
-        for seed, fold in enumerate(targets.splits)
-    )
-    left_out = targets.left_out(1, folds)[0]
+    splits = targets.splits or ()
+
+    def folds() -> Iterator[tuple[Indices, Array]]:
+        for seed, fold in enumerate(splits):
+            yield fold, refitted_without(member, targets, fold, leaf, seed, passes)[None]
+            ended(f"fold {seed + 1} of {len(splits)}")
+
+    left_out = targets.left_out(1, folds())[0]
     return replace(member, left_out=left_out, error=targets.error(left_out))
 
 
@@ -241,6 +280,8 @@ N_PROBLEMS = 25.0
 LEAF_COST = 0.02
 # The time of the fit of an average as a whole over that of an eigenvalue problem of all its rows.
 WHOLE_COST = 10.0
+# The time of the fit of a network to all rows, over that of a step of a search in as many rows.
+FIT_COST = 0.3
 # Seconds per distance and input.
 DISTANCE_SECONDS = 1e-9
 # The operations of a kernel value besides those of a distance, as a number of inputs.

@@ -14,6 +14,7 @@ from scipy.optimize import nnls
 from .._network.infinite_width import KernelMap, RidgeTargets
 from .._network.local import LocalNetwork, Partition, grow_tree
 from .._rows.streamed import Passes
+from .._util.progress import Progress
 from .._util.types import Array, Indices, Mask
 from .local_search import (
     LOCAL_SIZES,
@@ -61,6 +62,7 @@ def search_local(
     leaf: int,
     rng: np.random.RandomState,
     has_time: Callable[[], bool],
+    progress: Progress,
 ) -> list[Round]:
     """Return the best round with each kernel, and then all other rounds, each the best first.
 
@@ -71,8 +73,8 @@ def search_local(
         name: view
         for name, (view, _) in distinct_views(X[some], targets.weight[some], LOCAL_VIEWS).items()
     }
-    search = LocalSearch(X, targets, parts.shaping, parts.judging, views, leaf, rng, has_time)
-    return search.rounds()
+    rows = parts.shaping, parts.judging
+    return LocalSearch(X, targets, *rows, views, leaf, rng, has_time, progress).rounds()
 
 
 def near_best(found: list[Round], n_members: int) -> list[Round]:
@@ -92,12 +94,13 @@ def fit_local(
     leaf: int,
     rng: np.random.RandomState,
     passes: Passes,
+    ended: Callable[[str], None] = lambda _: None,
 ) -> Member:
     """Return the member of a round, fitted to all rows, with left-out predictions of some rows.
 
     A holds the rows as the view of the round shows them, in single precision. `leaf` is the largest
     number of rows of a leaf, and `n_trees` gives the number of trees for the number of rows that is
-    selected. The leaves are solved where the passes compute.
+    selected. The leaves are solved where the passes compute. `ended` is called after each tree.
     """
     name, table = found.shape.kernel, LocalTable(A, targets)
     unit = mean_distance(name, A, rng)
@@ -116,6 +119,7 @@ def fit_local(
         starts = np.cumsum([0, *map(len, leaves)])
         parts = np.concatenate(leaves), starts, np.concatenate(D), np.array(b)
         partitions.append(Partition(tree, *parts))
+        ended(f"tree {len(partitions)} of {len(trees)}")
     left_out[~is_scored] = np.nan
     shape = replace(found.shape, scale=tuning.scale)
     network = LocalNetwork(found.view, kernel, tuple(partitions))

@@ -27,6 +27,7 @@ from .._network.infinite_width import (
 from .._network.input_metric import metric_is_diagonal, metric_root, outer_products
 from .._network.local import Tree, grow_tree
 from .._rows.memory import in_order
+from .._util.progress import Progress
 from .._util.types import Array, Indices
 from ..kernels import KERNELS
 from .member import Shape, activation
@@ -48,6 +49,8 @@ STARTS = {"gaussian": (0.5, 0.05), "laplace": (1.0, 0.05), "laplace_l1": (0.5, 0
 SINGLE_RIDGE = {"gaussian": 0.9e-3, "laplace": 0.9e-5, "laplace_l1": 0.9e-5}
 # Smallest error, as a share of the variance of the targets, for which it does.
 SINGLE_ERROR = 1e-3
+# About the number of scales and ridges that are tried in a round.
+N_TUNED = 10
 # Largest number of columns of more than two values for which city-block distances are tried.
 MOST_COLUMNS_OF_L1 = 100
 
@@ -350,6 +353,7 @@ class LocalSearch:
     leaf: int  # the largest number of rows of a leaf
     rng: np.random.RandomState
     has_time: Callable[[], bool]  # whether there is time for another round
+    progress: Progress = field(default_factory=Progress)
 
     def rounds(self) -> list[Round]:
         """Return the best round with each kernel, and then all other rounds, each the best first.
@@ -357,6 +361,7 @@ class LocalSearch:
         There are as many rounds as there is time for.
         """
         chains = self._begun()
+        self._plan(len(chains))
         chain = self._first_rounds(chains)
         tables = self._tables(self.shaping[: LOCAL_SIZES.later_rows], chain.name)
         self._later_rounds(chain, tables)
@@ -365,6 +370,28 @@ class LocalSearch:
         every = [found for each in (*chains, *branches) for found in each.rounds]
         rest = [found for found in every if not any(found is each for each in best)]
         return sorted(best, key=ERROR) + sorted(rest, key=ERROR)
+
+    def _plan(self, n_views: int) -> None:
+        """Plan the work of all rounds; after the first round, one view is likely to be left."""
+        first = n_views + len(LOCAL_SIZES.view_margins) - 1
+        later = LOCAL_SIZES.n_later_rounds + 2 * (len(STARTS) - 1)
+        work = first * self._work(LOCAL_SIZES.first_rows) + later * self._work(len(self.shaping))
+        self.progress.plan(search=work)
+
+    def _work(self, n_rows: int) -> float:
+        """Return the work of a round of one chain, in pairs of rows that share a leaf."""
+        solved = min(n_rows, len(self.shaping)) * min(LOCAL_SIZES.leaf, self.leaf)
+        tuned_rows = min(LOCAL_SIZES.tuned_rows, self.leaf)
+        return float(solved + N_TUNED * LOCAL_SIZES.n_tuned_leaves * tuned_rows**2)
+
+    def _advance(
+        self, chains: list[Chain], tables: dict[Chain, tuple[LocalTable, LocalTable]]
+    ) -> None:
+        """Add a round to each chain, in parallel."""
+        _each(lambda chain: chain.advance(*tables[chain]), chains)
+        n_rows, n = len(tables[chains[0]][0].A), chains[0].depth + len(chains[0].rounds)
+        work, best = len(chains) * self._work(n_rows), min(map(BEST, chains))
+        self.progress.step("search", f"round {n}", n_rows, work, best)
 
     def _begun(self) -> list[Chain]:
         leaf = min(LOCAL_SIZES.leaf, self.leaf)
@@ -381,7 +408,7 @@ class LocalSearch:
         going = chains
         for number, margin in enumerate(LOCAL_SIZES.view_margins):
             if not number or self.has_time():
-                _each(lambda chain: chain.advance(*tables[chain]), going)
+                self._advance(going, tables)
             going.sort(key=BEST)
             going = [chain for chain in going if BEST(chain) <= (1.0 + margin) * BEST(going[0])]
         return going[0]
@@ -393,7 +420,7 @@ class LocalSearch:
         for _ in range(LOCAL_SIZES.n_later_rounds):
             if not (chain.goes_on and self.has_time()):
                 break
-            chain.advance(*tables)
+            self._advance([chain], {chain: tables})
 
     def _branches(self, chain: Chain, tables: tuple[LocalTable, LocalTable]) -> list[Chain]:
         """Return chains of the other kernels, after rounds in which their errors fall."""
@@ -403,11 +430,11 @@ class LocalSearch:
         branches = [chain.branch(kernel) for kernel in sorted(kernels)]
         going = branches
         for _ in range(LOCAL_SIZES.n_branch_rounds):
-            _each(lambda each: each.advance(*tables), going)
+            self._advance(going, dict.fromkeys(going, tables))
             least = min(BEST(each) for each in (chain, *branches))
             most = (1.0 + LOCAL_SIZES.margin) * least
             going = [e for e in going if e.best is e.rounds[-1] and BEST(e) <= most]
-            if not self.has_time():
+            if not going or not self.has_time():
                 break
         return branches
 

@@ -40,6 +40,8 @@ DEPTHS = {"tangent": (1, 2, 3, 4)}
 STRETCHED_SCALES = (0.5, 1.0, 2.0)
 # The kernels of stretched members.
 STRETCHED_KERNELS = ("laplace_l1", "gaussian")
+# The number of steps of a search: one of each kernel for plain and for stretched members.
+N_STEPS = len(SCALES) + len(DEPTHS) + len(STRETCHED_KERNELS)
 # The number of times that a view is stretched.
 N_ROUNDS = 2
 # The smallest factor by which an input or a direction is stretched, as a share of the largest.

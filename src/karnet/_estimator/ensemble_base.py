@@ -21,8 +21,9 @@ from .._network.layers import Network, weighted_scores
 from .._network.local import LocalNetwork
 from .._rows.inputs import Inputs
 from .._rows.streamed import LocalPasses, Passes, Raw
-from .._util.checks import check_positive, check_positive_integer
+from .._util.checks import check_positive, check_positive_integer, check_verbose
 from .._util.messages import shown
+from .._util.progress import Report, lines_of
 from .._util.text_table import TextTable
 from .._util.types import Array, Indices, Mask
 from ..blocks import Blocks
@@ -57,6 +58,7 @@ class KARNetworkCV(KAREstimator):
         time_budget: float | None = None,
         random_state: Any = None,
         device: str | None = None,
+        verbose: int = 0,
     ) -> None:
         self.n_estimators = n_estimators
         self.alphas = alphas
@@ -65,6 +67,7 @@ class KARNetworkCV(KAREstimator):
         self.time_budget = time_budget
         self.random_state = random_state
         self.device = device
+        self.verbose = verbose
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -157,17 +160,21 @@ class KARNetworkCV(KAREstimator):
         kept: Indices,
         splits: Splits,
         strata: Indices,
+        report: Report | None,
     ) -> tuple[Array, Mask]:
         """Select networks and fit them to the rows kept.
 
         Returns left-out predictions of all rows, and which of the rows kept have one that is not
         optimistic. Rows that were not kept are predicted.
         """
+        if check_verbose(self.verbose) and report is None:
+            report = lines_of(type(self).__name__)
         budget = self.time_budget
         limits: dict[str, Any] = {
             "seconds": np.inf if budget is None else check_positive("time_budget", budget),
             "n_members": check_positive_integer("n_estimators", self.n_estimators),
             "width": check_positive_integer("width", self.width),
+            "report": report,
         }
         check_device(self.device)
         ridges = self._ridges(LONG_RIDGES if len(kept) > limits["width"] else RIDGES)

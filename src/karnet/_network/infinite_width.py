@@ -16,6 +16,7 @@ import numpy as np
 
 from .._arrays import linalg as algebra
 from .._arrays import namespace as arrays
+from .._arrays.threads import stop_if_abandoned
 from .._lstsq.lapack import default_rcond
 from .._lstsq.ridge_factor import left_out_divisor
 from .._util.types import Array, Indices
@@ -184,6 +185,7 @@ class DualSolution:
     @classmethod
     def of(cls, K: Array, targets: RidgeTargets, alpha: float) -> DualSolution:
         """Solve the problem; if it is not definite, with a larger ridge."""
+        stop_if_abandoned()
         ridge = (alpha / targets.weight).astype(K.dtype)
         while (R := algebra.cholesky_factor(_plus(K, ridge), overwrite=True)) is None:
             ridge = np.maximum(10.0 * ridge, default_rcond(len(K)))

@@ -5,11 +5,12 @@ from __future__ import annotations
 import sys
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import closing
 from contextvars import copy_context
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from threading import Event
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias, TypeVar
 
 import numpy as np
@@ -17,7 +18,7 @@ import numpy as np
 from .._arrays import namespace as arrays
 from .._arrays.devices import free_numbers, is_out_of_memory
 from .._arrays.namespace import some_rows
-from .._arrays.threads import ONE_THREAD
+from .._arrays.threads import ABANDONED, ONE_THREAD, stop_if_abandoned
 from .._util.types import AnyArray, Array
 
 if TYPE_CHECKING:
@@ -42,6 +43,10 @@ class BlockSizes:
 
 
 SIZES = BlockSizes()
+
+
+# Seconds after which a thread that waits for others looks for an interrupt.
+INTERRUPT_SECONDS = 0.1
 
 
 class Statistic(Protocol):
@@ -95,26 +100,43 @@ def in_order(
     """Yield the function of each item, computed in `most` threads or as many as BLAS may use.
 
     Elementwise functions use one thread, so parallel blocks are faster than threads inside BLAS.
-    Items of an iterator are read while others are computed.
+    Items of an iterator are read while others are computed. After an error or an interrupt, items
+    that have not begun are not computed, and those that have end at their next step.
     """
     few = isinstance(items, list) and len(items) <= 1
     n = 1 if few else min(ONE_THREAD.allowed(), most or sys.maxsize)
     if n == 1 and isinstance(items, list):
-        yield from map(function, items)
+        for item in items:
+            stop_if_abandoned()
+            yield function(item)
         return
+    abandoned = Event()
+
+    def task(item: T) -> U:
+        ABANDONED.set(abandoned)
+        stop_if_abandoned()
+        return function(item)
+
     with ONE_THREAD(), ThreadPoolExecutor(n) as pool:
         waiting: deque[Future[U]] = deque()
         try:
             for item in items:
+                stop_if_abandoned()
                 # NumPy stores in the context which warnings are off.
-                waiting.append(pool.submit(copy_context().run, function, item))
+                waiting.append(pool.submit(copy_context().run, task, item))
                 if len(waiting) > n:
-                    yield waiting.popleft().result()
+                    yield _result(waiting.popleft())
             while waiting:
-                yield waiting.popleft().result()
-        finally:  # after an error or an interrupt, blocks that have not begun are not computed
-            for future in waiting:
-                future.cancel()
+                yield _result(waiting.popleft())
+        finally:
+            abandoned.set()
+
+
+def _result(future: Future[U]) -> U:
+    """Return the result of a task; if another thread receives the interrupt, look for it soon."""
+    while not wait([future], timeout=INTERRUPT_SECONDS).done:
+        pass
+    return future.result()
 
 
 @dataclass(frozen=True)

@@ -95,6 +95,13 @@ def check_positive_integer(name: str, value: Any) -> int:
     return int(value)
 
 
+def check_verbose(value: Any) -> int:
+    """Return the level of a parameter `verbose`: an integer of at least 0, or True or False."""
+    if not isinstance(value, (Integral, np.bool_)) or value < 0:
+        raise ValueError(f"verbose={shown(value)} must be an integer of at least 0.")
+    return int(value)
+
+
 def check_flag(name: str, value: Any) -> bool:
     """Return True or False."""
     if not isinstance(value, (bool, np.bool_)):

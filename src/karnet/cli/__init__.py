@@ -10,6 +10,9 @@ from .._util.extras import require
 
 __all__ = ["main"]
 
+# The exit code of an interrupt, as in a shell.
+INTERRUPTED = 130
+
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command given by the arguments; a command that fails exits with a code."""
@@ -24,8 +27,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
         app(given, prog_name="karnet", obj=shlex.join(["karnet", *given]))
     except KeyboardInterrupt as interrupt:
-        print("karnet: interrupted.", file=sys.stderr)
-        raise SystemExit(130) from interrupt
+        _say_interrupted()
+        raise SystemExit(INTERRUPTED) from interrupt
     except SystemExit as end:
+        if end.code == INTERRUPTED:  # typer turns an interrupt of a command into this code
+            _say_interrupted()
         if end.code:
             raise
+
+
+def _say_interrupted() -> None:
+    print("karnet: interrupted.", file=sys.stderr)

@@ -19,7 +19,9 @@ from typing import Annotated, Any, ParamSpec
 import numpy as np
 import typer
 from rich.console import Console
-from rich.status import Status
+from rich.progress import BarColumn, Progress, TaskID
+
+from .._util.progress import Step
 
 # The end of every help text.
 EXIT_CODES = (
@@ -69,8 +71,6 @@ def sentences(command: Callable[P, None]) -> Callable[P, None]:
             _end(2, _message(error).strip() or type(error).__name__)
         except MemoryError:
             _end(2, "there is not enough memory for this: use fewer rows or columns.")
-        except KeyboardInterrupt:
-            _end(130, "interrupted.")
         except Exception as error:
             if os.environ.get("KARNET_TRACEBACK") or isinstance(error, (typer.Exit, typer.Abort)):
                 raise
@@ -100,14 +100,18 @@ def _end(code: int, text: str) -> None:
 
 @dataclass
 class Clock:
-    """The duration of a piece of work, and the status line that describes it."""
+    """The duration of a piece of work, and the bar that shows its progress."""
 
-    status: Status
+    bar: Progress
+    task: TaskID
     seconds: float = math.nan
 
-    def tell(self, what: str) -> None:
-        """Show what is being done now."""
-        self.status.update(f"{what} ...")
+    def tell(self, what: str | Step) -> None:
+        """Show what is being done now, or the step of a fit that has ended."""
+        if isinstance(what, Step):
+            self.bar.update(self.task, description=str(what), completed=what.share, total=1.0)
+        else:
+            self.bar.update(self.task, description=f"{what} ...")
 
 
 @dataclass(frozen=True)
@@ -131,9 +135,11 @@ class Output:
     def timed(self, what: str) -> Iterator[Clock]:
         """Measure the time of a block, and show what is being done if it takes long."""
         console = Console(stderr=True, quiet=self.quiet)
-        clock, start = Clock(Status(f"{what} ...", console=console)), perf_counter()
-        # A terminal shows a spinner, a log gets one line.
-        begin = clock.status.start if console.is_terminal else lambda: self.note(f"{what} ...")
+        # Without a total, the bar pulses.
+        bar = Progress(BarColumn(20), "{task.description}", console=console, transient=True)
+        clock, start = Clock(bar, bar.add_task(f"{what} ...", total=None)), perf_counter()
+        # A terminal shows the bar, a log gets one line.
+        begin = bar.start if console.is_interactive else lambda: self.note(f"{what} ...")
         timer = Timer(self.patience, begin)
         timer.daemon = True
         timer.start()
@@ -142,7 +148,8 @@ class Output:
         finally:
             timer.cancel()
             timer.join()
-            clock.status.stop()
+            if console.is_interactive:
+                bar.stop()
             clock.seconds = perf_counter() - start
 
 

@@ -72,8 +72,8 @@ def fit(
     if page is not None:
         from ..reports import write_fit_report
 
-        again = partial(fit_table, paper=paper, device=device)
-        with out.timed("Fitting again without some rows, for the report"):
+        with out.timed("Fitting again without some rows, for the report") as clock:
+            again = partial(fit_table, paper=paper, device=device, tell=clock.tell)
             write_fit_report(page, rows, fitted, again, times, context.obj)
     about = fitted.model.table_
     values = {**about, "columns": len(about["columns"])}
@@ -104,5 +104,5 @@ def _fitted(
     column = find_target(table, target, task)
     out.note(*column.notes)
     with out.timed(f"Fitting {len(column.y)} rows and {len(table.names) - 1} columns") as fitting:
-        fitted = fit_table(table, column, paper=paper, device=device)
+        fitted = fit_table(table, column, paper=paper, device=device, tell=fitting.tell)
     return table, fitted, {"Reading": reading.seconds, "Learning": fitting.seconds}

@@ -22,6 +22,7 @@ from sklearn.preprocessing import MinMaxScaler, OneHotEncoder
 from skrub import StringEncoder, TableVectorizer
 
 from .._arrays.namespace import check_device
+from .._util.progress import Report
 from ..estimators import KARClassifier, KARRegressor
 from ..selection import KARClassifierCV, KARRegressorCV
 from ._names import input_names, listed
@@ -73,7 +74,12 @@ class TableFit:
 
 
 def fit_table(
-    table: Table, target: str | Target, task: str = "auto", paper: bool = False, device: str = "cpu"
+    table: Table,
+    target: str | Target,
+    task: str = "auto",
+    paper: bool = False,
+    device: str = "cpu",
+    tell: Report | None = None,
 ) -> TableFit:
     """Fit a model that predicts one column of a table from all other columns.
 
@@ -91,6 +97,9 @@ def fit_table(
         the averaged networks that select all hyper-parameters by leave-one-out.
     device : str
         Where to fit: "cpu", or a device such as "cuda".
+    tell : callable, optional
+        A function that is called after each step of the fit. Its argument describes the step as
+        text if it is printed. The paper's network has no such steps.
 
     Returns
     -------
@@ -109,7 +118,9 @@ def fit_table(
         scaled = [("imputer", imputer()), ("scaler", MinMaxScaler()), ("network", network)]
         fitted, score, how = _with_best_width(Pipeline(scaled), V, target)
     else:
-        fitted = Pipeline([("imputer", imputer()), ("network", network)]).fit(V, target.y)
+        filled = (gaps := imputer()).fit_transform(V)
+        network._fit((filled, target.y, None), tell)
+        fitted = Pipeline([("imputer", gaps), ("network", network)])
         score, how = float(fitted[-1].best_score_), "leave-one-out"
     # The model file must load on machines without the device.
     fitted[-1].set_params(device=None)
