@@ -34,7 +34,7 @@ def table(m, d=4):
 def steps_of(net, m):
     """Return the steps of a fit to m rows."""
     steps = []
-    net._fit(*table(m), None, steps.append)
+    net._fit((*table(m), None), steps.append)
     return steps
 
 
@@ -128,7 +128,7 @@ def test_an_interrupt_between_steps_leaves_the_estimator_as_it_was(m, number):
                 raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
-            net._fit(*table(m), None, interrupt)
+            net._fit((*table(m), None), interrupt)
         assert pickle.dumps(net) == before
 
 

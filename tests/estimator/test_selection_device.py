@@ -44,6 +44,10 @@ def many_blocks(block_sizes):
     block_sizes(block=2**12, chunk=2**11, copied=2**12, shortest=64)
 
 
+# Leaves of long tables are solved in single precision.
+DIGITS = 1e-5
+
+
 def relative(found, expected):
     return np.linalg.norm(found - expected) / np.linalg.norm(expected)
 
@@ -74,13 +78,13 @@ def test_a_device_predicts_as_the_cpu(kind, width, cv, weighted, table, request)
     there = net(device="cpu", **options).fit(X, y, weight)
     found = getattr(there, method)(X)
     assert type(found) is np.ndarray
-    assert relative(found, expected) < 1e-8
+    assert relative(found, expected) < DIGITS
     seen = ~np.isnan(here.loo_decision_function_)
-    assert relative(there.loo_decision_function_[seen], here.loo_decision_function_[seen]) < 1e-8
-    assert there.best_score_ == pytest.approx(here.best_score_, abs=1e-8)
+    assert relative(there.loo_decision_function_[seen], here.loo_decision_function_[seen]) < DIGITS
+    assert there.best_score_ == pytest.approx(here.best_score_, abs=DIGITS)
     assert [each.alpha_ for each in there.estimators_] == [each.alpha_ for each in here.estimators_]
     if kind == "numbers":
-        assert relative(there.predict_interval(X), here.predict_interval(X)) < 1e-8
+        assert relative(there.predict_interval(X), here.predict_interval(X)) < DIGITS
 
 
 @pytest.mark.usefixtures("many_blocks")
@@ -90,7 +94,7 @@ def test_several_outputs_are_learned_on_a_device(table):
         KARRegressorCV(width=40, random_state=0, device=each).fit(X, y).predict(X)
         for each in (None, "cpu")
     )
-    assert relative(there, here) < 1e-8
+    assert relative(there, here) < DIGITS
 
 
 @pytest.mark.parametrize("kind", NETS)
@@ -103,7 +107,7 @@ def test_what_a_device_learned_is_numpy_s_and_can_be_kept(kind, table):
     expected = getattr(fitted, method)(X)
     again = pickle.loads(pickle.dumps(fitted))
     np.testing.assert_array_equal(getattr(again, method)(X), expected)
-    assert relative(getattr(again.set_params(device=None), method)(X), expected) < 1e-8
+    assert relative(getattr(again.set_params(device=None), method)(X), expected) < DIGITS
 
 
 def test_a_device_that_is_not_there_is_said_so_and_changes_nothing(table):
@@ -129,7 +133,7 @@ def test_a_device_that_takes_small_blocks_gives_the_same_predictions(copied, blo
     expected = KARRegressorCV(width=40, random_state=0).fit(X, y).predict(X)
     block_sizes(copied=copied, chunk=2**8, shortest=64)
     found = KARRegressorCV(width=40, random_state=0, device="cpu").fit(X, y).predict(X)
-    assert relative(found, expected) < 1e-8
+    assert relative(found, expected) < DIGITS
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
