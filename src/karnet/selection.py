@@ -50,10 +50,11 @@ class KARClassifierCV(Scored, ClassifierMixin, KARNetworkCV):
     alphas : array-like, default=None
         The ridges to select from, relative to the mean eigenvalue of the kernel matrix of the
         hidden layers. By default 17 ridges from 1e-6 to 100.
-    width : int, default=2000
+    width : int, default=None
         The largest number of rows of a kernel matrix, with the cube of which the cost grows. Tables
         of more rows, or of more than 1500, are divided by trees into leaves of at most this number
-        of rows, or of half of it if that is hardly less accurate.
+        of rows, or of half of it if that is hardly less accurate. None means 2000, and 50000 on a
+        GPU.
     cv : int, splitter or iterable, default=None
         The cross-validation by which networks are selected. None is leave-one-out; other values
         are as in scikit-learn.
@@ -116,7 +117,7 @@ class KARClassifierCV(Scored, ClassifierMixin, KARNetworkCV):
         *,
         n_estimators: int = 8,
         alphas: ArrayLike | None = None,
-        width: int = 2000,
+        width: int | None = None,
         cv: Any = None,
         class_weight: dict[Any, float] | str | None = None,
         time_budget: float | None = None,
@@ -254,10 +255,11 @@ class KARRegressorCV(Scored, RegressorMixin, KARNetworkCV):
     alphas : array-like, default=None
         The ridges to select from, relative to the mean eigenvalue of the kernel matrix of the
         hidden layers. By default 17 ridges from 1e-6 to 100.
-    width : int, default=2000
+    width : int, default=None
         The largest number of rows of a kernel matrix, with the cube of which the cost grows. Tables
         of more rows, or of more than 1500, are divided by trees into leaves of at most this number
-        of rows, or of half of it if that is hardly less accurate.
+        of rows, or of half of it if that is hardly less accurate. None means 2000, and 50000 on a
+        GPU.
     cv : int, splitter or iterable, default=None
         The cross-validation by which networks are selected. None is leave-one-out; other values
         are as in scikit-learn.

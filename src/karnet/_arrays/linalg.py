@@ -13,7 +13,17 @@ from scipy.spatial.distance import cdist
 
 from .devices import SETTINGS, is_cuda, own_function
 from .devices import slow_in_float64 as slow_in_float64
-from .namespace import float64, full, indices, is_host, joined, like, namespace, to_numpy
+from .namespace import (
+    float64,
+    full,
+    indices,
+    is_host,
+    joined,
+    like,
+    namespace,
+    row_squares,
+    to_numpy,
+)
 
 # Columns from which on part of a symmetric product is mirrored on a device.
 MIRRORED_COLUMNS = 512
@@ -40,6 +50,8 @@ MANY_DISTANCES = 2**19
 SQUARE_DIGITS = 1e-14
 # Numbers of a block of distances that stays in the cache of a core.
 CACHED = 2**16
+# Distances on a device that are computed at a time.
+MULTIPLIED = 2**28
 # The modulus of hashed integers; products of two remainders fit into 64 bits.
 PRIME = 2**31 - 1
 # Random coefficients of polynomials that hash integers.
@@ -316,15 +328,33 @@ def distances(X: Any, Z: Any, p: int) -> Any:
             return _cached_distances(X, Z, p)
         D = np.asarray(cdist(X, Z, {1: "cityblock", 2: "euclidean"}[p]))
         return D.astype(X.dtype, copy=False)
+    if p == 2 and X.shape[1] >= FEWEST_MULTIPLIED and is_cuda(X):
+        return _multiplied_distances(X, Z)
     by_columns = is_cuda(X) and X.shape[1] <= SETTINGS.few_columns
     own = None if by_columns else own_function(X, "distances")
     if own is not None:
         return own(X, Z, p)
-    xp, total = namespace(X), full(X, (X.shape[0], Z.shape[0]), 0.0)
+    xp = namespace(X)
+    total = xp.zeros((X.shape[0], Z.shape[0]), dtype=X.dtype, device=X.device)
     for j in range(X.shape[1]):
         difference = X[:, j : j + 1] - Z[:, j]
         total += xp.abs(difference) if p == 1 else difference * difference
     return total if p == 1 else xp.sqrt(total)
+
+
+def _multiplied_distances(X: Any, Z: Any) -> Any:
+    """Return Euclidean distances on a device: products of matrices in double precision."""
+    xp, centre = namespace(X), namespace(Z).mean(Z, axis=0)
+    P, Q = (float64(M - centre) for M in (X, Z))
+    squares = [row_squares(M) for M in (P, Q)]
+    D = xp.empty((X.shape[0], Z.shape[0]), dtype=X.dtype, device=X.device)
+    step = max(MULTIPLIED // max(Z.shape[0], 1), 1)
+    for rows in (slice(start, start + step) for start in range(0, X.shape[0], step)):
+        sums = squares[0][rows, None] + squares[1]
+        total = sums - 2.0 * (P[rows] @ Q.T)
+        total = xp.where(total <= SQUARE_DIGITS * sums, xp.zeros_like(total), total)
+        D[rows] = xp.astype(xp.sqrt(total), X.dtype)
+    return D
 
 
 def _cached_distances(X: Any, Z: Any, p: int) -> Any:

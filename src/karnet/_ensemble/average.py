@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +14,6 @@ from .._network.infinite_width import RidgeTargets
 from .._network.input_metric import kernel_metric, metric_is_diagonal
 from .._network.local import LocalNetwork, local_metric
 from .._rows.inputs import Inputs
-from .._rows.streamed import Passes
 from .._util.progress import Progress, Report
 from .._util.types import Array, Indices, Mask
 from .local_members import (
@@ -25,7 +25,7 @@ from .local_members import (
     refitted_without,
     search_local,
 )
-from .local_search import LOCAL_SIZES, Round
+from .local_search import LOCAL_SIZES, LocalSizes, Round, sizes_for
 from .member import Member
 from .search import ERROR, N_STEPS, Search
 from .views import Stretched, View
@@ -74,22 +74,22 @@ class Average:
     # The rows that judge the average: all rows, or those whose labels had no part in the search.
     honest: Mask
 
-    def importances(self, d: int, weight: Array) -> Array:
+    def importances(self, d: int, weight: Array, device: str | None = None) -> Array:
         """Return the mean over members of the diagonal of the metric of d inputs, of sum one."""
         step = max(len(weight) // SEARCH_SIZES.importance_rows, 1)
         total = np.zeros(d)
         for member in self.members:
-            squares = _metric_diagonal(member, member.X_fit_[::step], weight[::step])
+            squares = _metric_diagonal(member, member.X_fit_[::step], weight[::step], device)
             of_feature = np.bincount(member.view.features, squares, minlength=d)
             total += of_feature / (of_feature.sum() or 1.0)
         return np.asarray(total / total.sum()) if total.any() else np.full(d, 1.0 / d)
 
 
-def _metric_diagonal(member: Member, A: Array, weight: Array) -> Array:
+def _metric_diagonal(member: Member, A: Array, weight: Array, device: str | None) -> Array:
     """Return the diagonal of the metric of a member, in units of its view before the stretch."""
     if isinstance(member.network, LocalNetwork):
         diagonal = metric_is_diagonal(member.network.kernel, A.shape[1])
-        M = local_metric(member.network, A, weight, diagonal)
+        M = local_metric(member.network, A, weight, diagonal, device)
     else:
         M = kernel_metric(member.network, A, weight)
     root = member.view.root if isinstance(member.view, Stretched) else np.ones(1)
@@ -112,18 +112,20 @@ def fit_average(
     rng: np.random.RandomState,
     *,
     n_members: int,
-    width: int,
+    width: int | None = None,
     seconds: float = np.inf,
+    device: str | None = None,
     report: Report | None = None,
 ) -> Average:
     """Search for members, and fit at most `n_members` of the best of them to all rows.
 
     The targets hold the rule that judges members. `strata` are groups of rows with equal shares in
     samples and folds. `width` is the largest number of rows that are fitted as a whole, and the
-    largest number of rows of the leaves into which trees divide longer tables. `report` is called
-    after each step.
+    largest number of rows of the leaves into which trees divide longer tables. Leaves are solved on
+    the device. `report` is called after each step.
     """
-    budget, progress = Budget(seconds, perf_counter()), Progress(report, seconds)
+    budget, progress = Budget(seconds, perf_counter(), device), Progress(report, seconds)
+    width = budget.sizes.width if width is None else width
     if len(inputs) > budget.rows_of_kernel(min(SEARCH_SIZES.undivided, width)):
         return _local_average(inputs, targets, rng, n_members, width, budget, progress)
     X = inputs.map(np.asarray)
@@ -184,22 +186,22 @@ def _local_average(
     shaping, judging = (np.searchsorted(some, rows) for rows in (parts.shaping, parts.judging))
     places, has_time = Parts(shaping, judging, parts.scored[:0]), partial(budget.searches, False)
     X, of_some = inputs.take(some), targets.of(some)
-    tried = search_local(X, of_some, places, leaf, rng, has_time, progress)
+    tried = search_local(X, of_some, places, leaf, rng, has_time, budget.device, progress)
     found = near_best(tried, n_members)
     progress.plan(search=0.0, fit=fit_work(len(found)))
     n_trees = partial(budget.trees, n_members=len(found), d=inputs.shape[1])
-    fit = partial(
-        fit_local, targets=targets, scored=parts.scored, leaf=leaf, rng=rng, passes=passes
-    )
-    members = [
-        fit(each, n_trees, inputs.map(partial(_shown, each.view)), ended=partial(ended, k))
-        for k, each in enumerate(found, 1)
-    ]
+    options: dict[str, Any] = {"leaf": leaf, "passes": passes, "device": budget.device}
+    members = []
+    for k, each in enumerate(found, 1):
+        A = inputs.map(partial(_shown, each.view))
+        report = partial(ended, k)
+        rows = targets, parts.scored
+        members.append(fit_local(each, n_trees, A, *rows, rng=rng, ended=report, **options))
     honest = np.zeros(n, dtype=bool)
     honest[parts.scored] = True
     if targets.splits is not None:
         members = [
-            _judged_by_splits(member, targets, leaf, passes, partial(ended, k))
+            _judged_by_splits(member, targets, options, partial(ended, k))
             for k, member in enumerate(members, 1)
         ]
     judged = np.isfinite(np.sum([member.left_out for member in members], axis=0)).all(axis=1)
@@ -216,8 +218,7 @@ def _shown(view: View, X: Array) -> Array:
 def _judged_by_splits(
     member: Member,
     targets: RidgeTargets,
-    leaf: int,
-    passes: Passes,
+    options: dict[str, Any],
     ended: Callable[[str], None],
 ) -> Member:
     """Return a local member with the left-out predictions of the splits."""
@@ -225,7 +226,7 @@ def _judged_by_splits(
 
     def folds() -> Iterator[tuple[Indices, Array]]:
         for seed, fold in enumerate(splits):
-            yield fold, refitted_without(member, targets, fold, leaf, seed, passes)[None]
+            yield fold, refitted_without(member, targets, fold, seed, **options)[None]
             ended(f"fold {seed + 1} of {len(splits)}")
 
     left_out = targets.left_out(1, folds())[0]
@@ -302,6 +303,12 @@ class Budget:
 
     seconds: float
     start: float
+    device: str | None = None  # where leaves are solved
+
+    @property
+    def sizes(self) -> LocalSizes:
+        """The sizes for the device."""
+        return sizes_for(self.device)
 
     def searches(self, whole: bool) -> bool:
         """Return whether there is time for another step of the search."""
@@ -349,5 +356,5 @@ class Budget:
         """Return the number of trees of a member, for leaves of some rows of d inputs."""
         if not perf_counter() - self.start < SAMPLE_SHARE * self.seconds:
             return 1
-        n = LOCAL_SIZES.operations // (leaf * (d + KERNEL_OPERATIONS) * n_members)
-        return int(np.clip(n, LOCAL_SIZES.fewest_trees, LOCAL_SIZES.most_trees))
+        n = self.sizes.operations // (leaf * (d + KERNEL_OPERATIONS) * n_members)
+        return int(np.clip(n, self.sizes.fewest_trees, self.sizes.most_trees))

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import nnls
 
+from .._arrays import namespace as arrays
 from .._network.infinite_width import KernelMap, RidgeTargets
 from .._network.local import LocalNetwork, Partition, grow_tree
 from .._rows.streamed import Passes
@@ -33,7 +34,7 @@ from .member import Member
 from .views import View, distinct_views
 
 # The views of long tables.
-LOCAL_VIEWS = ("standard", "ranks")
+LOCAL_VIEWS = ("standard", "one unit", "ranks")
 
 
 class Parts(NamedTuple):
@@ -62,6 +63,7 @@ def search_local(
     leaf: int,
     rng: np.random.RandomState,
     has_time: Callable[[], bool],
+    device: str | None,
     progress: Progress,
 ) -> list[Round]:
     """Return the best round with each kernel, and then all other rounds, each the best first.
@@ -74,7 +76,7 @@ def search_local(
         for name, (view, _) in distinct_views(X[some], targets.weight[some], LOCAL_VIEWS).items()
     }
     rows = parts.shaping, parts.judging
-    return LocalSearch(X, targets, *rows, views, leaf, rng, has_time, progress).rounds()
+    return LocalSearch(X, targets, *rows, views, leaf, rng, has_time, device, progress).rounds()
 
 
 def near_best(found: list[Round], n_members: int) -> list[Round]:
@@ -94,15 +96,17 @@ def fit_local(
     leaf: int,
     rng: np.random.RandomState,
     passes: Passes,
+    device: str | None = None,
     ended: Callable[[str], None] = lambda _: None,
 ) -> Member:
     """Return the member of a round, fitted to all rows, with left-out predictions of some rows.
 
     A holds the rows as the view of the round shows them, in single precision. `leaf` is the largest
     number of rows of a leaf, and `n_trees` gives the number of trees for the number of rows that is
-    selected. The leaves are solved where the passes compute. `ended` is called after each tree.
+    selected. The leaves are solved where the passes compute, on a device if one is given. `ended`
+    is called after each tree.
     """
-    name, table = found.shape.kernel, LocalTable(A, targets)
+    name, table = found.shape.kernel, LocalTable(A, targets, device)
     unit = mean_distance(name, A, rng)
     is_scored = np.zeros(len(A), dtype=bool)
     is_scored[scored] = True
@@ -134,7 +138,8 @@ def _sized(
     The longer a table, the smaller are its leaves: half of `most` rows, unless leaves of `most`
     rows have much smaller left-out errors.
     """
-    name, share = found.shape.kernel, np.sqrt(LOCAL_SIZES.rows_of_large_leaves / len(table.A))
+    name, sizes = found.shape.kernel, table.sizes
+    share = np.sqrt(sizes.rows_of_large_leaves / len(table.A))
     few = max(int(most * np.clip(share, 0.5, 1.0)), 1)
     _, leaves = grow_tree(table.A, most, rng)
     large = [table.of(rng.permutation(leaf)) for leaf in telling(table, leaves, rng)]
@@ -142,13 +147,14 @@ def _sized(
         each.of(rng.permutation(rows)) for each in large for rows in grow_tree(each.A, few, rng)[1]
     ]
     # About the same number of rows, whatever their number in a leaf.
-    apart, n = max(len(small) // len(large), 1), max(len(large) * LOCAL_SIZES.leaf // few, 1)
-    best = tuned(name, small[::apart][:n], unit, (found.shape.scale, found.alpha_))
+    apart, n = max(len(small) // len(large), 1), max(len(large) * sizes.leaf // few, 1)
+    some = [each.of(np.arange(min(len(each.A), sizes.fit_tuned_rows))) for each in small[::apart]]
+    best = tuned(name, some[:n], unit, (found.shape.scale, found.alpha_))
     kernel = KernelMap(name, best.scale * unit)
 
     def error(tables: list[LocalTable]) -> float:
         sums = [
-            left_out_error(each, distances(name, each.A, best.dtype), kernel, best.alpha)
+            left_out_error(each, distances(name, each, best.dtype), kernel, best.alpha)
             for each in tables
         ]
         total, weight = np.sum(sums, axis=0)
@@ -156,7 +162,7 @@ def _sized(
 
     if len(small) == len(large):
         return best, few
-    if error(large) > (1.0 - LOCAL_SIZES.gain_of_large_leaves) * error(small):
+    if error(large) > (1.0 - sizes.gain_of_large_leaves) * error(small):
         return best, few
     return tuned(name, large, unit, (best.scale, best.alpha)), most
 
@@ -185,20 +191,27 @@ def _solved_leaf(
     kernel: KernelMap, table: LocalTable, tuning: Tuning, last: int
 ) -> tuple[Array, Array, Array]:
     found, out = solve_leaf(kernel, table, tuning, last)
-    return found.D, found.b, out
+    return arrays.to_numpy(found.D), arrays.to_numpy(found.b), out
 
 
 def refitted_without(
-    member: Member, targets: RidgeTargets, fold: Indices, leaf: int, seed: int, passes: Passes
+    member: Member,
+    targets: RidgeTargets,
+    fold: Indices,
+    seed: int,
+    leaf: int,
+    passes: Passes,
+    device: str | None,
 ) -> Array:
     """Return the predictions for the rows of a fold by a member fitted without them."""
     A = member.X_fit_
     kept = np.setdiff1d(np.arange(len(A)), fold)
     found, nothing = Round(member.view, member.shape, member.alpha_), np.empty(0, dtype=np.intp)
     rng = np.random.RandomState(seed)
-    again = fit_local(found, lambda _: 1, A[kept], targets.of(kept), nothing, leaf, rng, passes)
+    rows = A[kept], targets.of(kept), nothing
+    again = fit_local(found, lambda _: 1, *rows, leaf, rng, passes, device)
     assert isinstance(again.network, LocalNetwork)
-    return again.network.scores_of_viewed(A[fold])
+    return again.network.scores_of_viewed(A[fold], device)
 
 
 def combined(members: list[Member], targets: RidgeTargets, judged: Mask) -> tuple[Array, Array]:

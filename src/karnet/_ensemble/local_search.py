@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import NamedTuple, TypeVar
 
 import numpy as np
 
+from .._arrays import namespace as arrays
 from .._network.infinite_width import (
     DualSolution,
     KernelMap,
@@ -59,6 +60,8 @@ MOST_COLUMNS_OF_L1 = 100
 class LocalSizes:
     """The sizes of local members and of their search; tests change them."""
 
+    # Rows of a leaf at most, unless the user says otherwise.
+    width: int = 2000
     # Rows from which views are made.
     view_rows: int = 20000
     # Rows whose mean distance is the unit of scales.
@@ -73,7 +76,7 @@ class LocalSizes:
     # Rows that shape the metric in the first rounds.
     first_rows: int = 8000
     # For each of these rounds, the share by which the error of a view may then exceed the least.
-    view_margins: tuple[float, ...] = (0.1, 0.02, 0.0)
+    view_margins: tuple[float, ...] = (0.05, 0.0, 0.0)
     # Rows that shape the metric in later rounds, which the best view takes.
     later_rows: int = 32000
     n_later_rounds: int = 4
@@ -91,6 +94,8 @@ class LocalSizes:
     metric_rows_of_leaf: int = 60
     # Rows of a table up to which leaves have as many rows as they may have.
     rows_of_large_leaves: int = 5000
+    # Rows of a leaf from which scale and ridge are selected for a fit.
+    fit_tuned_rows: int = 2000
     # The fall of the error, as a share, for which those of longer tables have as many too.
     gain_of_large_leaves: float = 0.15
     # Members whose error exceeds the least by more than this share are left out.
@@ -104,6 +109,23 @@ class LocalSizes:
 
 
 LOCAL_SIZES = LocalSizes()
+# The same on a GPU, where many short computations take longer than few long ones.
+DEVICE_SIZES = LocalSizes(
+    width=60000,
+    first_rows=16000,
+    leaf=8000,
+    tuned_rows=4000,
+    metric_rows=4000,
+    rows_of_large_leaves=60000,
+    fit_tuned_rows=16000,
+    most_trees=3,
+    operations=10**8,
+)
+
+
+def sizes_for(device: str | None) -> LocalSizes:
+    """Return the sizes for a device."""
+    return LOCAL_SIZES if device is None or device.startswith("cpu") else DEVICE_SIZES
 
 
 @dataclass(frozen=True)
@@ -133,16 +155,27 @@ class LocalTable:
 
     A: Array
     targets: RidgeTargets
+    device: str | None = None  # where leaves are solved
+
+    @property
+    def sizes(self) -> LocalSizes:
+        """The sizes for its device."""
+        return sizes_for(self.device)
+
+    def inputs(self, dtype: type[np.floating]) -> Array:
+        """Return the rows in some precision, on the device."""
+        A = self.A.astype(dtype, copy=False)
+        return A if self.device is None else arrays.upload(A, self.device)
 
     def of(self, rows: Indices) -> LocalTable:
         """Return some of the rows."""
-        return LocalTable(self.A[rows], self.targets.of(rows))
+        return replace(self, A=self.A[rows], targets=self.targets.of(rows))
 
     def stretched(self, root: Array | None) -> LocalTable:
         """Return the rows multiplied by the root of a metric."""
         if root is None:
             return self
-        return LocalTable(stretch(self.A, root.astype(self.A.dtype)), self.targets)
+        return replace(self, A=stretch(self.A, root.astype(self.A.dtype)))
 
 
 def mean_distance(kernel: str, A: Array, rng: np.random.RandomState) -> float:
@@ -174,9 +207,9 @@ def left_out_error(
     return (total if np.isfinite(total) else np.inf), float(weight.sum())
 
 
-def distances(kernel: str, A: Array, dtype: type[np.floating]) -> Array:
+def distances(kernel: str, table: LocalTable, dtype: type[np.floating]) -> Array:
     """Return the distances of rows in a precision."""
-    A = A.astype(dtype, copy=False)
+    A = table.inputs(dtype)
     return KERNELS[kernel].geometry(A, A)
 
 
@@ -212,7 +245,7 @@ def _downhill(
         sums, dtype = np.zeros(2), precision(k)
         for number, table in enumerate(leaves):
             if (number, dtype) not in kept:
-                kept[number, dtype] = distances(kernel, table.A, dtype)
+                kept[number, dtype] = distances(kernel, table, dtype)
             shape = KernelMap(kernel, float(SCALES[i]) * unit)
             sums += left_out_error(table, kept[number, dtype], shape, float(ridges[k]))
         return float(sums[0] / sums[1])
@@ -230,7 +263,7 @@ def telling(
     Where the targets are constant, no scale is better than another.
     """
     variance = [-table.targets.Y[leaf].var(axis=0).sum() for leaf in leaves]
-    few = LOCAL_SIZES.n_tuned_leaves
+    few = table.sizes.n_tuned_leaves
     order = np.argsort(variance, kind="stable")[: max(len(leaves) // 2, few)]
     return [leaves[k] for k in rng.permutation(order)[:few]]
 
@@ -239,7 +272,7 @@ def solve_leaf(
     kernel: KernelMap, table: LocalTable, tuning: Tuning, last: int = 0
 ) -> tuple[DualSolution, Array]:
     """Return the solution of a leaf, and the left-out predictions of its last rows."""
-    G = distances(kernel.kernel, table.A, tuning.dtype)
+    G = distances(kernel.kernel, table, tuning.dtype)
     K = KERNELS[kernel.kernel].profile(G, kernel.scale, 1)
     found = DualSolution.of(K, table.targets, tuning.alpha)
     return found, found.left_out(table.targets, last=last) if last else np.empty((0, 1))
@@ -278,7 +311,7 @@ class Chain:
         unit = mean_distance(self.kernel, table.A, self.rng)
         tree, leaves = grow_tree(table.A, self.leaf, self.rng)
         leaves = [self.rng.permutation(leaf) for leaf in leaves]
-        some = [leaf[: LOCAL_SIZES.tuned_rows] for leaf in telling(table, leaves, self.rng)]
+        some = [leaf[: table.sizes.tuned_rows] for leaf in telling(table, leaves, self.rng)]
         tuning = tuned(self.kernel, [table.of(leaf) for leaf in some], unit, self.start)
         self.start = tuning.scale, tuning.alpha
         kernel = KernelMap(self.kernel, tuning.scale * unit)
@@ -308,18 +341,21 @@ def _solved_leaves(
     """Return the error of the leaves for the judging rows, and the sum of outer products."""
     reached = dict(tree.route(judged.A))
     predictions, total = np.zeros_like(judged.targets.Y), np.zeros(())
-    n_metric_rows = max(LOCAL_SIZES.metric_rows // len(leaves), LOCAL_SIZES.metric_rows_of_leaf)
+    sizes = table.sizes
+    n_metric_rows = max(sizes.metric_rows // len(leaves), sizes.metric_rows_of_leaf)
     diagonal = metric_is_diagonal(kernel, table.A.shape[1])
     for k, leaf in enumerate(leaves):
         rows = table.of(leaf)
         found, _ = solve_leaf(kernel, rows, tuning)
-        A = rows.A.astype(found.D.dtype, copy=False)
+        A = rows.inputs(tuning.dtype)
         network = kernel_network(found.D, found.b, kernel.at(A), None)
         if k in reached:
-            new = judged.A[reached[k]].astype(A.dtype, copy=False)
-            predictions[reached[k]] = network.layers[0].linear(kernel.at(A)(new))
+            new = judged.of(reached[k]).inputs(tuning.dtype)
+            predicted = network.layers[0].linear(kernel.at(A)(new))
+            predictions[reached[k]] = arrays.to_numpy(predicted)
         few = slice(0, n_metric_rows)
-        total = total + outer_products(network, A[few], rows.targets.weight[few], diagonal)
+        weight = arrays.like(A, rows.targets.weight[few])
+        total = total + arrays.to_numpy(outer_products(network, A[few], weight, diagonal))
     return judged.targets.error(predictions), total.astype(np.float64)
 
 
@@ -353,7 +389,13 @@ class LocalSearch:
     leaf: int  # the largest number of rows of a leaf
     rng: np.random.RandomState
     has_time: Callable[[], bool]  # whether there is time for another round
+    device: str | None = None  # where leaves are solved
     progress: Progress = field(default_factory=Progress)
+
+    @property
+    def sizes(self) -> LocalSizes:
+        """The sizes for the device."""
+        return sizes_for(self.device)
 
     def rounds(self) -> list[Round]:
         """Return the best round with each kernel, and then all other rounds, each the best first.
@@ -363,7 +405,7 @@ class LocalSearch:
         chains = self._begun()
         self._plan(len(chains))
         chain = self._first_rounds(chains)
-        tables = self._tables(self.shaping[: LOCAL_SIZES.later_rows], chain.name)
+        tables = self._tables(self.shaping[: self.sizes.later_rows], chain.name)
         self._later_rounds(chain, tables)
         branches = self._branches(chain, tables) if self.has_time() else []
         best = [each.best for each in (chain, *branches)]
@@ -373,16 +415,16 @@ class LocalSearch:
 
     def _plan(self, n_views: int) -> None:
         """Plan the work of all rounds; after the first round, one view is likely to be left."""
-        first = n_views + len(LOCAL_SIZES.view_margins) - 1
-        later = LOCAL_SIZES.n_later_rounds + 2 * (len(STARTS) - 1)
-        work = first * self._work(LOCAL_SIZES.first_rows) + later * self._work(len(self.shaping))
+        first = n_views + len(self.sizes.view_margins) - 1
+        later = self.sizes.n_later_rounds + 2 * (len(STARTS) - 1)
+        work = first * self._work(self.sizes.first_rows) + later * self._work(len(self.shaping))
         self.progress.plan(search=work)
 
     def _work(self, n_rows: int) -> float:
         """Return the work of a round of one chain, in pairs of rows that share a leaf."""
-        solved = min(n_rows, len(self.shaping)) * min(LOCAL_SIZES.leaf, self.leaf)
-        tuned_rows = min(LOCAL_SIZES.tuned_rows, self.leaf)
-        return float(solved + N_TUNED * LOCAL_SIZES.n_tuned_leaves * tuned_rows**2)
+        solved = min(n_rows, len(self.shaping)) * min(self.sizes.leaf, self.leaf)
+        tuned_rows = min(self.sizes.tuned_rows, self.leaf)
+        return float(solved + N_TUNED * self.sizes.n_tuned_leaves * tuned_rows**2)
 
     def _advance(
         self, chains: list[Chain], tables: dict[Chain, tuple[LocalTable, LocalTable]]
@@ -394,7 +436,7 @@ class LocalSearch:
         self.progress.step("search", f"round {n}", n_rows, work, best)
 
     def _begun(self) -> list[Chain]:
-        leaf = min(LOCAL_SIZES.leaf, self.leaf)
+        leaf = min(self.sizes.leaf, self.leaf)
         seeds = self.rng.randint(2**31 - 1, size=len(self.views))
         return [
             Chain(name, view, SMOOTH, np.random.RandomState(seed), leaf, STARTS[SMOOTH])
@@ -403,10 +445,10 @@ class LocalSearch:
 
     def _first_rounds(self, chains: list[Chain]) -> Chain:
         """Return the chain of the best view, after rounds with some of the rows."""
-        rows = self.shaping[: LOCAL_SIZES.first_rows]
+        rows = self.shaping[: self.sizes.first_rows]
         tables = {chain: self._tables(rows, chain.name) for chain in chains}
         going = chains
-        for number, margin in enumerate(LOCAL_SIZES.view_margins):
+        for number, margin in enumerate(self.sizes.view_margins):
             if not number or self.has_time():
                 self._advance(going, tables)
             going.sort(key=BEST)
@@ -415,9 +457,9 @@ class LocalSearch:
 
     def _later_rounds(self, chain: Chain, tables: tuple[LocalTable, LocalTable]) -> None:
         """Add rounds with more rows to a chain."""
-        if len(self.shaping) > LOCAL_SIZES.first_rows and self.has_time():
+        if len(self.shaping) > self.sizes.first_rows and self.has_time():
             chain.counted = len(chain.rounds)
-        for _ in range(LOCAL_SIZES.n_later_rounds):
+        for _ in range(self.sizes.n_later_rounds):
             if not (chain.goes_on and self.has_time()):
                 break
             self._advance([chain], {chain: tables})
@@ -429,10 +471,10 @@ class LocalSearch:
             kernels -= {"laplace_l1"}
         branches = [chain.branch(kernel) for kernel in sorted(kernels)]
         going = branches
-        for _ in range(LOCAL_SIZES.n_branch_rounds):
+        for _ in range(self.sizes.n_branch_rounds):
             self._advance(going, dict.fromkeys(going, tables))
             least = min(BEST(each) for each in (chain, *branches))
-            most = (1.0 + LOCAL_SIZES.margin) * least
+            most = (1.0 + self.sizes.margin) * least
             going = [e for e in going if e.best is e.rounds[-1] and BEST(e) <= most]
             if not going or not self.has_time():
                 break
@@ -446,7 +488,7 @@ class LocalSearch:
         """Return the rows that shape and those that judge, as a view shows them."""
         view = self.views[name]
         shaping_rows, judging_rows = (
-            LocalTable(view(self.X[rows]).astype(np.float32), self.targets.of(rows))
+            LocalTable(view(self.X[rows]).astype(np.float32), self.targets.of(rows), self.device)
             for rows in (shaping, self.judging)
         )
         return shaping_rows, judging_rows

@@ -7,7 +7,7 @@ values outside the range from which a view was made are moved to its edge.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import ndtri
@@ -23,6 +23,10 @@ MOST_CATEGORIES = 8
 TAIL = 5.0
 # The shares of rows up to the quartiles, less the rounding error of a sum.
 QUARTILES = np.array([0.25, 0.75]) - 1e-9
+# Share of the columns whose range is that of the widest, or nearly, if all have the same unit.
+MOST_COLUMNS = 0.5
+# How near.
+NEARLY = 0.9
 # Largest number of nodes for the interpolation of the ranks of a column.
 MOST_NODES = 1000
 
@@ -51,6 +55,18 @@ class Standard:
         mean *= unit
         kept = np.flatnonzero(scale > 1e-12 * np.abs(mean))
         return cls(kept, low[kept], high[kept], mean[kept], scale[kept])
+
+    @classmethod
+    def of_one_unit(cls, X: Array, weight: Array) -> Standard:
+        """Return the view that divides all columns by the same number, if they have one unit.
+
+        Otherwise it is that of `of`.
+        """
+        each = cls.of(X, weight)
+        ranges = np.ptp(X[:, each.features], axis=0)
+        if not len(ranges) or np.mean(ranges >= NEARLY * ranges.max()) < MOST_COLUMNS:
+            return each
+        return replace(each, scale=np.full_like(each.scale, np.sqrt(np.mean(each.scale**2))))
 
     def __call__(self, X: Array) -> Array:
         """Return the view of the rows."""
@@ -170,11 +186,14 @@ VIEWS: dict[str, Callable[[Array, Array], View]] = {
     "standard": Standard.of,
     "ranks": Ranks.of,
     "indicators": Indicators.of,
+    "one unit": Standard.of_one_unit,
 }
+# The views of short tables.
+SHORT_VIEWS = ("standard", "ranks", "indicators")
 
 
 def distinct_views(
-    X: Array, weight: Array, names: Iterable[str] = tuple(VIEWS)
+    X: Array, weight: Array, names: Iterable[str] = SHORT_VIEWS
 ) -> dict[str, tuple[View, Array]]:
     """Return the views that differ on these rows, each with the rows as it shows them."""
     distinct: dict[str, tuple[View, Array]] = {}

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._arrays.namespace import check_device
 from .._arrays.threads import ONE_THREAD
-from .._ensemble.average import Average, fit_average
+from .._ensemble.average import SEARCH_SIZES, Average, fit_average
 from .._ensemble.member import Shape
 from .._network.infinite_width import RidgeTargets, Splits
 from .._network.layers import Network, weighted_scores
@@ -53,7 +53,7 @@ class KARNetworkCV(KAREstimator):
         *,
         n_estimators: int = 8,
         alphas: ArrayLike | None = None,
-        width: int = 2000,
+        width: int | None = None,
         cv: Any = None,
         time_budget: float | None = None,
         random_state: Any = None,
@@ -173,11 +173,14 @@ class KARNetworkCV(KAREstimator):
         limits: dict[str, Any] = {
             "seconds": np.inf if budget is None else check_positive("time_budget", budget),
             "n_members": check_positive_integer("n_estimators", self.n_estimators),
-            "width": check_positive_integer("width", self.width),
+            "width": None,
             "report": report,
         }
-        check_device(self.device)
-        ridges = self._ridges(LONG_RIDGES if len(kept) > limits["width"] else RIDGES)
+        if self.width is not None:
+            limits["width"] = check_positive_integer("width", self.width)
+        limits["device"] = device = check_device(self.device)
+        undivided = min(SEARCH_SIZES.undivided, limits["width"] or SEARCH_SIZES.undivided)
+        ridges = self._ridges(LONG_RIDGES if len(kept) > undivided else RIDGES)
         if len(kept) < 2:
             raise ValueError(f"X must have at least two rows, but has {len(kept)} (n_samples=1).")
         rng = parameters.check_generator(self.random_state)
@@ -192,7 +195,7 @@ class KARNetworkCV(KAREstimator):
         self.estimators_ = [member.trimmed(needed) for member in average.members]
         self.weights_, self._offset = average.weights, average.offset
         self.cv_results_ = _results(average)
-        self.feature_importances_ = average.importances(inputs.shape[1], weights)
+        self.feature_importances_ = average.importances(inputs.shape[1], weights, device)
         left_out = np.empty((len(inputs), Y.shape[1]))
         left_out[kept] = average.left_out
         if not is_kept.all():

@@ -173,7 +173,7 @@ def fit_kernel(
 class DualSolution:
     """The ridge solution of a kernel problem for one ridge: b and D of ``b + K(x, X) D``.
 
-    It has the precision of the kernel matrix.
+    It has the precision and the device of the kernel matrix.
     """
 
     b: Array
@@ -186,33 +186,39 @@ class DualSolution:
     def of(cls, K: Array, targets: RidgeTargets, alpha: float) -> DualSolution:
         """Solve the problem; if it is not definite, with a larger ridge."""
         stop_if_abandoned()
-        ridge = (alpha / targets.weight).astype(K.dtype)
+        xp, ridge = arrays.namespace(K), alpha / targets.weight
         while (R := algebra.cholesky_factor(_plus(K, ridge), overwrite=True)) is None:
             ridge = np.maximum(10.0 * ridge, default_rcond(len(K)))
-        right = np.hstack([np.ones((len(K), 1)), targets.Y]).astype(K.dtype)
+        right = np.hstack([np.ones((len(K), 1)), targets.Y])
+        right = arrays.as_type(arrays.like(K, right), K.dtype)
         C = algebra.solve_triangle(R, algebra.solve_triangle(R, right, transposed=True))
         # With a bias, the coefficients of the rows sum to zero.
-        b = C[:, 1:].sum(axis=0) / C[:, 0].sum()
-        return cls(b, C[:, 1:] - np.outer(C[:, 0], b), ridge, R, C[:, 0])
+        b = xp.sum(C[:, 1:], axis=0) / xp.sum(C[:, 0])
+        return cls(b, C[:, 1:] - C[:, :1] * b, ridge, R, C[:, 0])
 
     def left_out(self, targets: RidgeTargets, last: int | None = None) -> Array:
         """Return the leave-one-out predictions, as `karnet.loo` defines them.
 
         Those of the last few rows take little time: the last elements of the inverse depend on the
-        last corner of the triangle only. The prediction for a single row is NaN.
+        last corner of the triangle only. The prediction for a single row is NaN. They are NumPy's.
         """
         few = slice(None if last is None else len(self.R) - last, None)
-        inverse = algebra.inverse_triangle(self.R[few, few])
-        diagonal = np.einsum("ij,ij->i", inverse, inverse)
+        diagonal = arrays.row_squares(algebra.inverse_triangle(self.R[few, few]))
+        diagonal, ones, D = map(arrays.to_numpy, (diagonal, self.ones, self.D[few]))
         ridge, weight = self.ridge[few], targets.weight[few]
-        remaining = ridge * (diagonal - self.ones[few] ** 2 / self.ones.sum())
-        residual = np.sqrt(weight) * ridge * self.D[few].T
+        remaining = ridge * (diagonal - ones[few] ** 2 / ones.sum())
+        residual = np.sqrt(weight) * ridge * D.T
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray(targets.Y[few] - (residual / left_out_divisor(remaining, weight)).T)
 
 
 def _plus(K: Array, ridge: Array) -> Array:
-    """Return a symmetric matrix with a ridge added to its diagonal, in Fortran order."""
+    """Return a symmetric matrix with a ridge added to its diagonal, in memory in Fortran order."""
+    if not arrays.is_host(K):
+        xp = arrays.namespace(K)
+        rows = arrays.indices(K, len(K))
+        diagonal = xp.astype(rows[:, None] == rows, K.dtype)
+        return K + diagonal * arrays.as_type(arrays.like(K, ridge), K.dtype)
     total = np.array(K.T, order="F")
     total[np.diag_indices(len(K))] += ridge
     return total

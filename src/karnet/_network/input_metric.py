@@ -13,6 +13,7 @@ networks and backpropagation-free machine learning models", Science, 2024.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from math import sqrt
 
 import numpy as np
 
@@ -113,14 +114,15 @@ def metric_root(M: Array, floor: float = 0.0) -> Array:
 def sensitivities(network: Network, X: Array) -> Iterator[Array]:
     """Yield, for each output, the derivatives of the scores with respect to the inputs: m x d.
 
-    The inputs are those that the view of the network shows. Kernels are computed in NumPy.
+    The inputs are those that the view of the network shows.
     """
     *hidden, last = network.layers
     kernel = network.input_map
     if isinstance(kernel, KernelMap):
-        of_kernel = SLOPES[KERNELS[kernel.kernel].geometry](kernel, X, kernel.Z, last.V)
-        for D, v in zip(of_kernel, last.V.T, strict=True):
-            yield D + v @ kernel.Z if kernel.direct_links else D
+        Z, V = arrays.like(X, kernel.Z), arrays.like(X, last.V)
+        of_kernel = SLOPES[KERNELS[kernel.kernel].geometry](kernel, X, Z, V)
+        for D, v in zip(of_kernel, V.T, strict=True):
+            yield D + v @ Z if kernel.direct_links else D
         return
     assert kernel is None
     A, slopes = X, []
@@ -139,22 +141,25 @@ def sensitivities(network: Network, X: Array) -> Iterator[Array]:
 
 
 def _city_block(kernel: KernelMap, A: Array, Z: Array, V: Array) -> Iterable[Array]:
-    K = KERNELS[kernel.kernel](A, Z, kernel.scale)
-    slopes, columns = np.empty((V.shape[1], *A.shape), dtype=K.dtype), np.ascontiguousarray(Z.T)
-    n_values = 1 + np.count_nonzero(np.diff(np.sort(Z, axis=0), axis=0), axis=0)
+    K, xp = KERNELS[kernel.kernel](A, Z, kernel.scale), arrays.namespace(A)
+    slopes = xp.empty((V.shape[1], *A.shape), dtype=K.dtype, device=K.device)
+    n_values, n_cached = np.full(A.shape[1], len(Z)), len(A)
+    if arrays.is_host(A):
+        n_values = 1 + np.count_nonzero(np.diff(np.sort(Z, axis=0), axis=0), axis=0)
+        n_cached = CACHED_ROWS
     for j in np.flatnonzero(n_values <= FEW_VALUES):  # sums over the centres of each value
         values, codes = np.unique(Z[:, j], return_inverse=True)
         of_value = codes[:, None] == np.arange(len(values))
         sums = K @ (of_value[:, :, None] * V[:, None]).reshape(len(Z), -1)
         sums = sums.reshape(len(A), len(values), -1)
         slopes[:, :, j] = np.einsum("ik,ikc->ci", np.sign(values - A[:, [j]]), sums)
-    for rows in (slice(start, start + CACHED_ROWS) for start in range(0, len(A), CACHED_ROWS)):
-        signs = np.empty_like(K[rows])
-        for j in np.flatnonzero(n_values > FEW_VALUES):
+    many = [(j, xp.asarray(Z[:, j], copy=True)) for j in np.flatnonzero(n_values > FEW_VALUES)]
+    for rows in (slice(start, start + n_cached) for start in range(0, len(A), n_cached)):
+        for j, column in many:
             # The signs of differences; NumPy's own function takes three times as long.
-            np.subtract(columns[j], A[rows, j, None], out=signs)
+            signs = column - A[rows, j, None]
             signs *= STEEP
-            np.clip(signs, -1.0, 1.0, out=signs)
+            signs = xp.clip(signs, -1.0, 1.0)
             signs *= K[rows]
             slopes[:, rows, j] = (signs @ V).T
     slopes /= kernel.scale
@@ -165,19 +170,21 @@ def _profile_slope(kernel: KernelMap, G: Array, step: Array) -> Array:
     """Return the derivative of the profile at the distances or products G."""
     profile = KERNELS[kernel.kernel].profile
     high, low = (profile(G + sign * step, kernel.scale, kernel.depth) for sign in (1.0, -1.0))
-    return np.asarray((high - low) / (2.0 * step))
+    return (high - low) / (2.0 * step)
 
 
 def _euclidean(kernel: KernelMap, A: Array, Z: Array, V: Array) -> Iterable[Array]:
     """Return the slopes of a profile of distances: the derivative of a distance is a direction."""
-    G = euclidean(A, Z)
+    G, xp = euclidean(A, Z), arrays.namespace(A)
     apart = G > EQUAL
-    slope = np.where(apart, _profile_slope(kernel, G, STEP * np.where(apart, G, 1.0)), 0.0)
-    W = slope / np.where(apart, G, 1.0)
+    G = xp.where(apart, G, xp.ones_like(G))
+    K = KERNELS[kernel.kernel].profile(G, kernel.scale, kernel.depth)
+    W = xp.where(apart, RATES[kernel.kernel](K, G / kernel.scale), xp.zeros_like(G))
+    W = W / kernel.scale**2
     # One product for all outputs: a few columns at a time take longer.
-    sums = W @ (V[:, :, None] * Z[:, None]).reshape(len(Z), -1)
-    slopes = (W @ V)[:, :, None] * A[:, None] - sums.reshape(len(A), V.shape[1], -1)
-    return np.moveaxis(slopes, 1, 0)
+    sums = W @ xp.reshape(V[:, :, None] * Z[:, None], (len(Z), -1))
+    slopes = (W @ V)[:, :, None] * A[:, None] - xp.reshape(sums, (len(A), V.shape[1], -1))
+    return xp.moveaxis(slopes, 1, 0)
 
 
 def _angular(kernel: KernelMap, A: Array, Z: Array, V: Array) -> Iterable[Array]:
@@ -188,6 +195,12 @@ def _angular(kernel: KernelMap, A: Array, Z: Array, V: Array) -> Iterable[Array]
     return (slope @ (v[:, None] * Z / b) / a - A * ((slope * C) @ v)[:, None] / a**2 for v in V.T)
 
 
+# For each kernel K of distances in units of its scale, ``K'(a) / a``.
+RATES: dict[str, Callable[[Array, Array], Array]] = {
+    "laplace": lambda K, a: -K / a,
+    "matern": lambda K, a: -3.0 * K / (1.0 + sqrt(3.0) * a),
+    "gaussian": lambda K, a: -K,
+}
 # For each geometry of a kernel, the sensitivities of ``K(x, Z) V``.
 SLOPES: dict[Callable[..., Array], Callable[..., Iterable[Array]]] = {
     city_block: _city_block,

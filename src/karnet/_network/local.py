@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from .._rows.memory import block_slices, chunk_slices, dense
+from .._arrays import namespace as arrays
+from .._rows.memory import SIZES, block_slices, chunk_slices, dense
 from .._util.types import Array, Indices, Mask
 from ..activations import Function
 from .infinite_width import KernelMap, kernel_network
@@ -158,43 +159,52 @@ class LocalNetwork:
         return kernel_network(D, partition.b[k], self.kernel.at(Z), None)
 
     def scores(self, X: Any, device: str | None = None) -> Array:
-        """Return the mean of the scores of the leaves that each row reaches.
-
-        They are computed on the CPU, whatever the device.
-        """
+        """Return the mean of the scores of the leaves that each row reaches."""
         total = np.zeros((X.shape[0], self.n_outputs))
         for rows in block_slices(len(total), X.shape[1]):
             A = self.view(dense(X[rows])).astype(self.kernel.Z.dtype, copy=False)
-            self._add(A, total[rows])
+            self._add(A, total[rows], device)
         return total
 
-    def scores_of_viewed(self, A: Array) -> Array:
+    def scores_of_viewed(self, A: Array, device: str | None = None) -> Array:
         """Return the scores of rows as the view shows them."""
         total = np.zeros((len(A), self.n_outputs))
-        self._add(A, total)
+        self._add(A, total, device)
         return total
 
-    def _add(self, A: Array, total: Array) -> None:
+    def _add(self, A: Array, total: Array, device: str | None) -> None:
         """Add the scores of viewed rows A to a total."""
         for partition in self.partitions:
             for k, rows in partition.tree.route(A):
                 network = self.leaf(partition, k)
                 (layer,), kernel = network.layers, network.input_map
                 assert kernel is not None
-                for chunk in chunk_slices(slice(0, len(rows)), len(layer.V)):
+                for chunk in _chunks(len(rows), len(layer.V), device):
                     some = rows[chunk]
-                    K = kernel(A[some].astype(layer.V.dtype, copy=False))
-                    total[some] += layer.linear(K) / len(self.partitions)
+                    new = _placed(A[some].astype(layer.V.dtype, copy=False), device)
+                    scores = arrays.to_numpy(layer.linear(kernel(new)))
+                    total[some] += scores / len(self.partitions)
 
 
-def local_metric(network: LocalNetwork, A: Array, weight: Array, diagonal: bool) -> Array:
+def _chunks(n_rows: int, n_centres: int, device: str | None) -> list[slice]:
+    """Return slices of rows whose kernel with some centres is computed at a time."""
+    if device is None:
+        return chunk_slices(slice(0, n_rows), n_centres)
+    return block_slices(n_rows, n_centres, SIZES.copied)
+
+
+def _placed(A: Array, device: str | None) -> Array:
+    return A if device is None else arrays.upload(A, device)
+
+
+def local_metric(
+    network: LocalNetwork, A: Array, weight: Array, diagonal: bool, device: str | None = None
+) -> Array:
     """Return the sum of the outer products of the input sensitivities at rows A of its view."""
-    partition = network.partitions[0]
-    A = A.astype(network.kernel.Z.dtype, copy=False)
-    return sum(
-        (
-            outer_products(network.leaf(partition, k), A[rows], weight[rows], diagonal)
-            for k, rows in partition.tree.route(A)
-        ),
-        start=np.zeros(()),
-    )
+    partition, total = network.partitions[0], np.zeros(())
+    for k, rows in partition.tree.route(A.astype(network.kernel.Z.dtype, copy=False)):
+        leaf = network.leaf(partition, k)
+        some = _placed(A[rows].astype(leaf.layers[0].V.dtype), device)
+        of_rows = arrays.like(some, weight[rows])
+        total = total + arrays.to_numpy(outer_products(leaf, some, of_rows, diagonal))
+    return total
