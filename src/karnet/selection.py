@@ -53,7 +53,7 @@ class KARClassifierCV(Scored, ClassifierMixin, KARNetworkCV):
     width : int, default=None
         The largest number of rows of a kernel matrix, with the cube of which the cost grows. Tables
         of more rows, or of more than 1500, are divided by trees into leaves of at most this number
-        of rows, or of half of it if that is hardly less accurate. None means 2000, and 50000 on a
+        of rows, or of half of it if that is hardly less accurate. None means 2000, and 60000 on a
         GPU.
     cv : int, splitter or iterable, default=None
         The cross-validation by which networks are selected. None is leave-one-out; other values
@@ -68,8 +68,8 @@ class KARClassifierCV(Scored, ClassifierMixin, KARNetworkCV):
         drawn.
     device : str, default=None
         The device to compute on. None is NumPy on the CPU. With "cuda", or another device of
-        PyTorch, networks of tables that trees do not divide predict on the device. Everything else
-        is computed on the CPU. Fitted attributes and predictions are NumPy arrays in either case.
+        PyTorch, tables of more than 1500 rows are searched and fitted on the device, and all
+        networks predict there. Fitted attributes and predictions are NumPy arrays in either case.
         This needs ``karnet[gpu]``.
     verbose : int, default=0
         With 1 or more, `fit` prints a line after each step: the rows that it used, the least
@@ -258,7 +258,7 @@ class KARRegressorCV(Scored, RegressorMixin, KARNetworkCV):
     width : int, default=None
         The largest number of rows of a kernel matrix, with the cube of which the cost grows. Tables
         of more rows, or of more than 1500, are divided by trees into leaves of at most this number
-        of rows, or of half of it if that is hardly less accurate. None means 2000, and 50000 on a
+        of rows, or of half of it if that is hardly less accurate. None means 2000, and 60000 on a
         GPU.
     cv : int, splitter or iterable, default=None
         The cross-validation by which networks are selected. None is leave-one-out; other values
@@ -271,8 +271,8 @@ class KARRegressorCV(Scored, RegressorMixin, KARNetworkCV):
         drawn.
     device : str, default=None
         The device to compute on. None is NumPy on the CPU. With "cuda", or another device of
-        PyTorch, networks of tables that trees do not divide predict on the device. Everything else
-        is computed on the CPU. Fitted attributes and predictions are NumPy arrays in either case.
+        PyTorch, tables of more than 1500 rows are searched and fitted on the device, and all
+        networks predict there. Fitted attributes and predictions are NumPy arrays in either case.
         This needs ``karnet[gpu]``.
     verbose : int, default=0
         With 1 or more, `fit` prints a line after each step: the rows that it used, the least

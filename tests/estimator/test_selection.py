@@ -167,7 +167,7 @@ def test_what_can_be_learned_from_odd_tables_is(name):
 def test_networks_are_judged_as_asked_for(cv, width):
     X, y = table(80, 3)
     net = KARClassifierCV(cv=cv, width=width, random_state=0).fit(X, y)
-    assert net.best_score_ > 0.7
+    assert net.best_score_ > (0.8 if width > 80 else 0.5)
     judged = ~np.isnan(net.loo_decision_function_)
     assert judged.sum() == (30 if isinstance(cv, list) else 80)
 

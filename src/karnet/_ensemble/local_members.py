@@ -142,14 +142,15 @@ def _sized(
     share = np.sqrt(sizes.rows_of_large_leaves / len(table.A))
     few = max(int(most * np.clip(share, 0.5, 1.0)), 1)
     _, leaves = grow_tree(table.A, most, rng)
-    large = [table.of(rng.permutation(leaf)) for leaf in telling(table, leaves, rng)]
+    parts = [table.of(rng.permutation(leaf)) for leaf in leaves]
+    large = telling(parts, sizes.n_tuned_leaves, rng)
     small = [
         each.of(rng.permutation(rows)) for each in large for rows in grow_tree(each.A, few, rng)[1]
     ]
     # About the same number of rows, whatever their number in a leaf.
-    apart, n = max(len(small) // len(large), 1), max(len(large) * sizes.leaf // few, 1)
-    some = [each.of(np.arange(min(len(each.A), sizes.fit_tuned_rows))) for each in small[::apart]]
-    best = tuned(name, some[:n], unit, (found.shape.scale, found.alpha_))
+    n, n_rows = max(len(large) * sizes.leaf // few, 1), sizes.fit_tuned_rows
+    some = [each.of(np.arange(min(len(each.A), n_rows))) for each in telling(small, n, rng)]
+    best = tuned(name, some, unit, (found.shape.scale, found.alpha_))
     kernel = KernelMap(name, best.scale * unit)
 
     def error(tables: list[LocalTable]) -> float:

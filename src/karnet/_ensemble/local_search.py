@@ -81,9 +81,9 @@ class LocalSizes:
     later_rows: int = 32000
     n_later_rounds: int = 4
     # Rounds of other kernels, as long as their errors fall.
-    n_branch_rounds: int = 3
+    n_branch_rounds: int = 2
     # Rounds without a lower error after which a chain ends.
-    patience: int = 2
+    patience: int = 1
     # Rows of a leaf in the search.
     leaf: int = 1000
     # Leaves in which scale and ridge are selected, and the rows of each in the search.
@@ -255,17 +255,14 @@ def _downhill(
     return Tuning(float(SCALES[i]), float(ridges[k]), least, precision(k))
 
 
-def telling(
-    table: LocalTable, leaves: Sequence[Indices], rng: np.random.RandomState
-) -> list[Indices]:
-    """Return a few leaves, at random among the half with the largest variance of the targets.
+def telling(tables: list[LocalTable], n: int, rng: np.random.RandomState) -> list[LocalTable]:
+    """Return n leaves: that with the largest variance of the targets, and others of a large one.
 
     Where the targets are constant, no scale is better than another.
     """
-    variance = [-table.targets.Y[leaf].var(axis=0).sum() for leaf in leaves]
-    few = table.sizes.n_tuned_leaves
-    order = np.argsort(variance, kind="stable")[: max(len(leaves) // 2, few)]
-    return [leaves[k] for k in rng.permutation(order)[:few]]
+    variance = [-table.targets.Y.var(axis=0).sum() for table in tables]
+    first, *others = np.argsort(variance, kind="stable")[: max(len(tables) // 2, n)]
+    return [tables[k] for k in (first, *rng.permutation(others)[: n - 1].astype(np.intp))]
 
 
 def solve_leaf(
@@ -311,8 +308,9 @@ class Chain:
         unit = mean_distance(self.kernel, table.A, self.rng)
         tree, leaves = grow_tree(table.A, self.leaf, self.rng)
         leaves = [self.rng.permutation(leaf) for leaf in leaves]
-        some = [leaf[: table.sizes.tuned_rows] for leaf in telling(table, leaves, self.rng)]
-        tuning = tuned(self.kernel, [table.of(leaf) for leaf in some], unit, self.start)
+        parts = [table.of(leaf[: table.sizes.tuned_rows]) for leaf in leaves]
+        some = telling(parts, table.sizes.n_tuned_leaves, self.rng)
+        tuning = tuned(self.kernel, some, unit, self.start)
         self.start = tuning.scale, tuning.alpha
         kernel = KernelMap(self.kernel, tuning.scale * unit)
         error, M = _solved_leaves(kernel, tuning, table, judged, tree, leaves)
@@ -407,7 +405,7 @@ class LocalSearch:
         chain = self._first_rounds(chains)
         tables = self._tables(self.shaping[: self.sizes.later_rows], chain.name)
         self._later_rounds(chain, tables)
-        branches = self._branches(chain, tables) if self.has_time() else []
+        branches = self._branches(chain, tables) if self._goes_on(chain) else []
         best = [each.best for each in (chain, *branches)]
         every = [found for each in (*chains, *branches) for found in each.rounds]
         rest = [found for found in every if not any(found is each for each in best)]
@@ -449,7 +447,7 @@ class LocalSearch:
         tables = {chain: self._tables(rows, chain.name) for chain in chains}
         going = chains
         for number, margin in enumerate(self.sizes.view_margins):
-            if not number or self.has_time():
+            if not number or self._goes_on(going[0]):
                 self._advance(going, tables)
             going.sort(key=BEST)
             going = [chain for chain in going if BEST(chain) <= (1.0 + margin) * BEST(going[0])]
@@ -457,12 +455,18 @@ class LocalSearch:
 
     def _later_rounds(self, chain: Chain, tables: tuple[LocalTable, LocalTable]) -> None:
         """Add rounds with more rows to a chain."""
-        if len(self.shaping) > self.sizes.first_rows and self.has_time():
-            chain.counted = len(chain.rounds)
-        for _ in range(self.sizes.n_later_rounds):
-            if not (chain.goes_on and self.has_time()):
+        if not self._goes_on(chain):
+            return
+        more = len(self.shaping) > self.sizes.first_rows
+        chain.counted = len(chain.rounds) if more else 0
+        for number in range(self.sizes.n_later_rounds):
+            if (number or not more) and not (chain.goes_on and self._goes_on(chain)):
                 break
             self._advance([chain], {chain: tables})
+
+    def _goes_on(self, chain: Chain) -> bool:
+        """Return whether there is time for more rounds, and a smaller error would matter."""
+        return self.has_time() and BEST(chain) > self.targets.enough
 
     def _branches(self, chain: Chain, tables: tuple[LocalTable, LocalTable]) -> list[Chain]:
         """Return chains of the other kernels, after rounds in which their errors fall."""

@@ -31,6 +31,8 @@ from . import parameters, validation
 from .notebook import KAREstimator, table_of_members
 from .targets import Check, gathered
 
+# Squared error of indicators of classes that need not be smaller: almost all classes are right.
+ENOUGH = 3e-4
 # Ridges to select from by default, relative to the mean eigenvalue of the kernel matrix.
 RIDGES = np.logspace(-6, 2, 17)
 # The same for tables that trees divide: targets without noise need small ridges.
@@ -187,7 +189,8 @@ class KARNetworkCV(KAREstimator):
         weights = np.ones(len(kept)) if weight is None else weight
         is_kept = np.zeros(len(inputs), dtype=bool)
         is_kept[kept] = True
-        targets = RidgeTargets(Y, weights, ridges, splits)
+        enough = ENOUGH if is_classifier(self) else 0.0
+        targets = RidgeTargets(Y, weights, ridges, splits, enough)
         with ONE_THREAD():
             average = fit_average(inputs.of(is_kept), targets, strata, rng, **limits)
         # Only prediction intervals need the paths, which are large.

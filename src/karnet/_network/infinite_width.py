@@ -102,10 +102,11 @@ class RidgeTargets:
     weight: Array
     ridges: Array
     splits: Splits = None
+    enough: float = 0.0  # an error that need not be smaller
 
     def of(self, rows: Indices) -> RidgeTargets:
         """Return the targets of some rows, judged by leave-one-out."""
-        return RidgeTargets(self.Y[rows], self.weight[rows], self.ridges)
+        return RidgeTargets(self.Y[rows], self.weight[rows], self.ridges, enough=self.enough)
 
     def error(self, left_out: Array) -> float:
         """Return the squared error over all rows with a left-out prediction."""
