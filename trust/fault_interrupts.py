@@ -187,9 +187,8 @@ def _interrupt_once(
         time.sleep(10.0)
     except KeyboardInterrupt:
         back = time.monotonic()
-    latency = back - sent()
     if acting:
-        counts.latencies.append(latency)
+        counts.latencies.append(back - sent())
         _compare(case, estimator, before, around, counts)
 
 
