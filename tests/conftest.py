@@ -11,7 +11,7 @@ import pytest
 
 from karnet._arrays.devices import SETTINGS
 from karnet._ensemble.average import SEARCH_SIZES
-from karnet._ensemble.local_search import LOCAL_SIZES
+from karnet._ensemble.leaves import LOCAL_SIZES
 from karnet._lstsq.lapack import LIMITS
 from karnet._rows.memory import SIZES
 from tests.offline import ASKED, forbid_network

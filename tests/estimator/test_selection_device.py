@@ -10,7 +10,7 @@ import pytest
 from karnet import KARClassifierCV, KARRegressorCV
 from karnet._arrays import linalg as algebra
 from karnet._arrays import namespace as arrays
-from karnet._ensemble.local_search import SINGLE_RIDGE
+from karnet._ensemble.leaves import SINGLE_RIDGE
 from karnet.kernels import KERNELS
 
 torch = pytest.importorskip("torch")

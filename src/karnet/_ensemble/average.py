@@ -16,6 +16,7 @@ from .._network.local import LocalNetwork, local_metric
 from .._rows.inputs import Inputs
 from .._util.progress import Progress, Report
 from .._util.types import Array, Indices, Mask
+from .leaves import LOCAL_SIZES, LocalSizes, sizes_for
 from .local_members import (
     Parts,
     combined,
@@ -25,7 +26,7 @@ from .local_members import (
     refitted_without,
     search_local,
 )
-from .local_search import LOCAL_SIZES, LocalSizes, Round, sizes_for
+from .local_search import Round
 from .member import Member
 from .search import ERROR, N_STEPS, Search
 from .views import Stretched, View

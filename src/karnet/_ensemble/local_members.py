@@ -17,11 +17,9 @@ from .._network.local import LocalNetwork, Partition, grow_tree
 from .._rows.streamed import Passes
 from .._util.progress import Progress
 from .._util.types import Array, Indices, Mask
-from .local_search import (
+from .leaves import (
     LOCAL_SIZES,
-    LocalSearch,
     LocalTable,
-    Round,
     Tuning,
     distances,
     left_out_error,
@@ -30,6 +28,7 @@ from .local_search import (
     telling,
     tuned,
 )
+from .local_search import LocalSearch, Round
 from .member import Member
 from .views import View, distinct_views
 

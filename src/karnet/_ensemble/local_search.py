@@ -8,124 +8,52 @@ metric with the least error of the judging rows is kept, and the other kernels a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
 from .._arrays import namespace as arrays
 from .._network.infinite_width import (
-    DualSolution,
     KernelMap,
     RidgeTargets,
-    downhill,
     kernel_network,
-    nearest,
 )
 from .._network.input_metric import metric_is_diagonal, metric_root, outer_products
 from .._network.local import Tree, grow_tree
 from .._rows.memory import in_order
 from .._util.progress import Progress
 from .._util.types import Array, Indices
-from ..kernels import KERNELS
+from .leaves import (
+    LOCAL_SIZES,
+    LocalSizes,
+    LocalTable,
+    Tuning,
+    mean_distance,
+    sizes_for,
+    solve_leaf,
+    telling,
+    tuned,
+)
 from .member import Shape, activation
 from .search import ERROR, LEAST_STRETCH
-from .views import Stretched, View, stretch
+from .views import Stretched, View
 
 T = TypeVar("T")
 U = TypeVar("U")
 # The order of chains, the best first.
 BEST = attrgetter("best.error")
-# Scales that are tried, relative to the mean distance of rows.
-SCALES = 2.0 ** np.arange(-5.0, 5.5, 0.5)
 # The kernel whose networks shape metrics: the sensitivities of a smooth kernel are the least noisy.
 SMOOTH = "gaussian"
 # The kernels, with the scale and the ridge that are tried first.
 STARTS = {"gaussian": (0.5, 0.05), "laplace": (1.0, 0.05), "laplace_l1": (0.5, 0.05)}
-# Smallest ridge for which single precision keeps enough digits: the eigenvalues of a smooth kernel
-# fall fast.
-SINGLE_RIDGE = {"gaussian": 0.9e-3, "laplace": 0.9e-5, "laplace_l1": 0.9e-5}
-# Smallest error, as a share of the variance of the targets, for which it does.
-SINGLE_ERROR = 1e-3
 # About the number of scales and ridges that are tried in a round.
 N_TUNED = 10
 # Largest number of columns of more than two values for which city-block distances are tried.
 MOST_COLUMNS_OF_L1 = 100
-
-
-@dataclass
-class LocalSizes:
-    """The sizes of local members and of their search; tests change them."""
-
-    # Rows of a leaf at most, unless the user says otherwise.
-    width: int = 2000
-    # Rows from which views are made.
-    view_rows: int = 20000
-    # Rows whose mean distance is the unit of scales.
-    distance_rows: int = 500
-    # Share of the rows that judge rounds and chains, and their largest number.
-    judging_share: float = 0.1
-    judging: int = 2000
-    # Share of the rows that have no part in the search, and their smallest and largest number.
-    scored_share: float = 0.1
-    fewest_scored: int = 200
-    scored: int = 5000
-    # Rows that shape the metric in the first rounds.
-    first_rows: int = 8000
-    # For each of these rounds, the share by which the error of a view may then exceed the least.
-    view_margins: tuple[float, ...] = (0.05, 0.0, 0.0)
-    # Rows that shape the metric in later rounds, which the best view takes.
-    later_rows: int = 32000
-    n_later_rounds: int = 4
-    # Rounds of other kernels, as long as their errors fall.
-    n_branch_rounds: int = 2
-    # Rounds without a lower error after which a chain ends.
-    patience: int = 1
-    # Rows of a leaf in the search.
-    leaf: int = 1000
-    # Leaves in which scale and ridge are selected, and the rows of each in the search.
-    n_tuned_leaves: int = 2
-    tuned_rows: int = 600
-    # Rows over which outer products are summed: of all leaves, and of each leaf at least.
-    metric_rows: int = 1000
-    metric_rows_of_leaf: int = 60
-    # Rows of a table up to which leaves have as many rows as they may have.
-    rows_of_large_leaves: int = 5000
-    # Rows of a leaf from which scale and ridge are selected for a fit.
-    fit_tuned_rows: int = 2000
-    # The fall of the error, as a share, for which those of longer tables have as many too.
-    gain_of_large_leaves: float = 0.15
-    # Members whose error exceeds the least by more than this share are left out.
-    margin: float = 0.25
-    # Largest number of members.
-    n_members: int = 2
-    # Trees of a member at least and at most, and about the operations that predict a row.
-    fewest_trees: int = 2
-    most_trees: int = 8
-    operations: int = 340_000
-
-
-LOCAL_SIZES = LocalSizes()
-# The same on a GPU, where many short computations take longer than few long ones.
-DEVICE_SIZES = LocalSizes(
-    width=60000,
-    first_rows=16000,
-    leaf=8000,
-    tuned_rows=4000,
-    metric_rows=4000,
-    rows_of_large_leaves=60000,
-    fit_tuned_rows=16000,
-    most_trees=3,
-    operations=10**8,
-)
-
-
-def sizes_for(device: str | None) -> LocalSizes:
-    """Return the sizes for a device."""
-    return LOCAL_SIZES if device is None or device.startswith("cpu") else DEVICE_SIZES
 
 
 @dataclass(frozen=True)
@@ -147,132 +75,6 @@ class Round:
     def activation(self) -> str:
         """The activation of the hidden units of its networks."""
         return activation(self.shape.kernel)
-
-
-@dataclass(frozen=True)
-class LocalTable:
-    """Rows as a view shows them, in single precision, and their targets."""
-
-    A: Array
-    targets: RidgeTargets
-    device: str | None = None  # where leaves are solved
-
-    @property
-    def sizes(self) -> LocalSizes:
-        """The sizes for its device."""
-        return sizes_for(self.device)
-
-    def inputs(self, dtype: type[np.floating]) -> Array:
-        """Return the rows in some precision, on the device."""
-        A = self.A.astype(dtype, copy=False)
-        return A if self.device is None else arrays.upload(A, self.device)
-
-    def of(self, rows: Indices) -> LocalTable:
-        """Return some of the rows."""
-        return replace(self, A=self.A[rows], targets=self.targets.of(rows))
-
-    def stretched(self, root: Array | None) -> LocalTable:
-        """Return the rows multiplied by the root of a metric."""
-        if root is None:
-            return self
-        return replace(self, A=stretch(self.A, root.astype(self.A.dtype)))
-
-
-def mean_distance(kernel: str, A: Array, rng: np.random.RandomState) -> float:
-    """Return the mean distance of a sample of rows."""
-    some = A[rng.randint(len(A), size=min(LOCAL_SIZES.distance_rows, len(A)))]
-    return float(KERNELS[kernel].geometry(some, some).mean(dtype=np.float64)) or 1.0
-
-
-class Tuning(NamedTuple):
-    """The scale and ridge selected for a kernel, and their leave-one-out error."""
-
-    scale: float
-    alpha: float
-    error: float
-    dtype: type[np.floating]  # the precision that keeps enough digits
-
-
-def left_out_error(
-    table: LocalTable, G: Array, kernel: KernelMap, alpha: float
-) -> tuple[float, float]:
-    """Return the sum of squared leave-one-out errors of half of the rows, and of their weights.
-
-    G holds the distances of the rows. Half of the rows take much less time than all of them.
-    """
-    K, half = KERNELS[kernel.kernel].profile(G, kernel.scale, 1), -(-len(G) // 2)
-    weight = table.targets.weight[-half:]
-    left_out = DualSolution.of(K, table.targets, alpha).left_out(table.targets, last=half)
-    total = float(weight @ np.sum((table.targets.Y[-half:] - left_out) ** 2, axis=1))
-    return (total if np.isfinite(total) else np.inf), float(weight.sum())
-
-
-def distances(kernel: str, table: LocalTable, dtype: type[np.floating]) -> Array:
-    """Return the distances of rows in a precision."""
-    A = table.inputs(dtype)
-    return KERNELS[kernel].geometry(A, A)
-
-
-def tuned(
-    kernel: str, leaves: Sequence[LocalTable], unit: float, start: tuple[float, float]
-) -> Tuning:
-    """Return the scale and ridge with the least leave-one-out error in some leaves.
-
-    The way goes downhill from a start, in single precision as far as that keeps enough digits.
-    """
-    variance = np.mean([table.targets.Y.var(axis=0).sum() for table in leaves])
-    found = _downhill(kernel, leaves, unit, start, SINGLE_RIDGE[kernel])
-    if found.error < SINGLE_ERROR * variance:
-        return _downhill(kernel, leaves, unit, (found.scale, found.alpha), np.inf)
-    return found
-
-
-def _downhill(
-    kernel: str,
-    leaves: Sequence[LocalTable],
-    unit: float,
-    start: tuple[float, float],
-    single_ridge: float,
-) -> Tuning:
-    """Return the result of `tuned`, in single precision from some ridge on."""
-    ridges = leaves[0].targets.ridges
-    kept: dict[tuple[int, type[np.floating]], Array] = {}
-
-    def precision(k: int) -> type[np.floating]:
-        return np.float32 if ridges[k] >= single_ridge else np.float64
-
-    def error(i: int, k: int) -> float:
-        sums, dtype = np.zeros(2), precision(k)
-        for number, table in enumerate(leaves):
-            if (number, dtype) not in kept:
-                kept[number, dtype] = distances(kernel, table, dtype)
-            shape = KernelMap(kernel, float(SCALES[i]) * unit)
-            sums += left_out_error(table, kept[number, dtype], shape, float(ridges[k]))
-        return float(sums[0] / sums[1])
-
-    place = int(np.argmin(np.abs(SCALES - start[0]))), nearest(ridges, start[1])
-    (i, k), least = downhill(error, place, (len(SCALES), len(ridges)))
-    return Tuning(float(SCALES[i]), float(ridges[k]), least, precision(k))
-
-
-def telling(tables: list[LocalTable], n: int, rng: np.random.RandomState) -> list[LocalTable]:
-    """Return n leaves: that with the largest variance of the targets, and others of a large one.
-
-    Where the targets are constant, no scale is better than another.
-    """
-    variance = [-table.targets.Y.var(axis=0).sum() for table in tables]
-    first, *others = np.argsort(variance, kind="stable")[: max(len(tables) // 2, n)]
-    return [tables[k] for k in (first, *rng.permutation(others)[: n - 1].astype(np.intp))]
-
-
-def solve_leaf(
-    kernel: KernelMap, table: LocalTable, tuning: Tuning, last: int = 0
-) -> tuple[DualSolution, Array]:
-    """Return the solution of a leaf, and the left-out predictions of its last rows."""
-    G = distances(kernel.kernel, table, tuning.dtype)
-    K = KERNELS[kernel.kernel].profile(G, kernel.scale, 1)
-    found = DualSolution.of(K, table.targets, tuning.alpha)
-    return found, found.left_out(table.targets, last=last) if last else np.empty((0, 1))
 
 
 @dataclass(eq=False)
