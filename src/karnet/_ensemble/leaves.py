@@ -51,6 +51,9 @@ class LocalSizes:
     n_branch_rounds: int = 2
     # Rounds without a lower error after which a chain ends.
     patience: int = 1
+    # Rows that shape the metric from which there are twice as many later rounds, with twice the
+    # patience.
+    many_rows: int = 16000
     # Rows of a leaf in the search.
     leaf: int = 1000
     # Leaves in which scale and ridge are selected, and the rows of each in the search.

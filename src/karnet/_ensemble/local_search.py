@@ -28,7 +28,6 @@ from .._rows.memory import in_order
 from .._util.progress import Progress
 from .._util.types import Array, Indices
 from .leaves import (
-    LOCAL_SIZES,
     LocalSizes,
     LocalTable,
     Tuning,
@@ -98,11 +97,10 @@ class Chain:
         """The round with the least error."""
         return min(self.rounds[self.counted :], key=ERROR)
 
-    @property
-    def goes_on(self) -> bool:
-        """Whether another round is worth its time."""
+    def goes_on(self, patience: int) -> bool:
+        """Return whether another round is worth its time."""
         errors = [each.error for each in self.rounds[self.counted :]]
-        return not errors or len(errors) - 1 - int(np.argmin(errors)) < LOCAL_SIZES.patience
+        return not errors or len(errors) - 1 - int(np.argmin(errors)) < patience
 
     def advance(self, shaping: LocalTable, judging: LocalTable) -> None:
         """Add a round, with rows as the view shows them before it is stretched."""
@@ -197,6 +195,11 @@ class LocalSearch:
         """The sizes for the device."""
         return sizes_for(self.device)
 
+    @property
+    def _factor(self) -> int:
+        """The factor of the number of later rounds: 2 for many rows."""
+        return 1 + (len(self.shaping) >= self.sizes.many_rows)
+
     def rounds(self) -> list[Round]:
         """Return the best round with each kernel, and then all other rounds, each the best first.
 
@@ -216,7 +219,7 @@ class LocalSearch:
     def _plan(self, n_views: int) -> None:
         """Plan the work of all rounds; after the first round, one view is likely to be left."""
         first = n_views + len(self.sizes.view_margins) - 1
-        later = self.sizes.n_later_rounds + 2 * (len(STARTS) - 1)
+        later = self._factor * self.sizes.n_later_rounds + 2 * (len(STARTS) - 1)
         work = first * self._work(self.sizes.first_rows) + later * self._work(len(self.shaping))
         self.progress.plan(search=work)
 
@@ -261,8 +264,10 @@ class LocalSearch:
             return
         more = len(self.shaping) > self.sizes.first_rows
         chain.counted = len(chain.rounds) if more else 0
-        for number in range(self.sizes.n_later_rounds):
-            if (number or not more) and not (chain.goes_on and self._goes_on(chain)):
+        patience = self._factor * self.sizes.patience
+        for number in range(self._factor * self.sizes.n_later_rounds):
+            counts = number or not more  # whether there is a round that counts
+            if counts and not (chain.goes_on(patience) and self._goes_on(chain)):
                 break
             self._advance([chain], {chain: tables})
 
