@@ -81,7 +81,7 @@ def test_city_block_distances_take_the_diagonal_of_the_metric():
 
 
 def test_rounds_end_when_all_classes_are_right(local_sizes):
-    local_sizes(first_rows=300, later_rows=600, leaf=100, tuned_rows=100)
+    local_sizes(first_rows=300, later_rows=600, leaf=100, leaf_of_one_output=100, tuned_rows=100)
     X = RNG.standard_normal((600, 2))
     X[:, 0] += 20.0 * (X[:, 0] > 0.0)
     easy = KARClassifierCV(width=150, random_state=0).fit(X, X[:, 0] > 5.0)

@@ -13,7 +13,14 @@ from karnet._network.infinite_width import RidgeTargets
 
 @pytest.fixture(autouse=True)
 def _few_rows(local_sizes):
-    local_sizes(first_rows=300, later_rows=600, leaf=100, tuned_rows=100, metric_rows=200)
+    local_sizes(
+        first_rows=300,
+        later_rows=600,
+        leaf=100,
+        leaf_of_one_output=100,
+        tuned_rows=100,
+        metric_rows=200,
+    )
 
 
 def table(m, d=4, seed=0):

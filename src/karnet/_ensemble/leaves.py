@@ -54,8 +54,9 @@ class LocalSizes:
     # Rows that shape the metric from which there are twice as many later rounds, with twice the
     # patience.
     many_rows: int = 16000
-    # Rows of a leaf in the search.
+    # Rows of a leaf in the search; those of a single output take less time.
     leaf: int = 1000
+    leaf_of_one_output: int = 2000
     # Leaves in which scale and ridge are selected, and the rows of each in the search.
     n_tuned_leaves: int = 2
     tuned_rows: int = 600
@@ -84,6 +85,7 @@ DEVICE_SIZES = LocalSizes(
     width=60000,
     first_rows=16000,
     leaf=8000,
+    leaf_of_one_output=8000,
     tuned_rows=4000,
     metric_rows=4000,
     rows_of_large_leaves=60000,

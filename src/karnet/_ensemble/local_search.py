@@ -196,6 +196,12 @@ class LocalSearch:
         return sizes_for(self.device)
 
     @property
+    def _search_leaf(self) -> int:
+        """The largest number of rows of a leaf in the search."""
+        one = self.targets.Y.shape[1] == 1
+        return min(self.sizes.leaf_of_one_output if one else self.sizes.leaf, self.leaf)
+
+    @property
     def _factor(self) -> int:
         """The factor of the number of later rounds: 2 for many rows."""
         return 1 + (len(self.shaping) >= self.sizes.many_rows)
@@ -225,7 +231,7 @@ class LocalSearch:
 
     def _work(self, n_rows: int) -> float:
         """Return the work of a round of one chain, in pairs of rows that share a leaf."""
-        solved = min(n_rows, len(self.shaping)) * min(self.sizes.leaf, self.leaf)
+        solved = min(n_rows, len(self.shaping)) * self._search_leaf
         tuned_rows = min(self.sizes.tuned_rows, self.leaf)
         return float(solved + N_TUNED * self.sizes.n_tuned_leaves * tuned_rows**2)
 
@@ -239,10 +245,11 @@ class LocalSearch:
         self.progress.step("search", f"round {n}", n_rows, work, best)
 
     def _begun(self) -> list[Chain]:
-        leaf = min(self.sizes.leaf, self.leaf)
         seeds = self.rng.randint(2**31 - 1, size=len(self.views))
         return [
-            Chain(name, view, SMOOTH, np.random.RandomState(seed), leaf, STARTS[SMOOTH])
+            Chain(
+                name, view, SMOOTH, np.random.RandomState(seed), self._search_leaf, STARTS[SMOOTH]
+            )
             for (name, view), seed in zip(self.views.items(), seeds, strict=True)
         ]
 
