@@ -285,7 +285,10 @@ def test_averages_of_weighted_rows_leave_out_those_of_weight_0(table):
 def test_averages_of_few_rows_are_fitted_and_predict_lazily(table):
     X, y, labels = (each[:60] for each in table)
     rows = da.from_array(X, chunks=(25, -1))
-    for net, targets in ((KARClassifierCV(random_state=0), labels), (KARRegressorCV(), y)):
+    for net, targets in (
+        (KARClassifierCV(random_state=0), labels),
+        (KARRegressorCV(random_state=0), y),
+    ):
         lazy = da.from_array(targets, chunks=25)
         found = clone(net).fit(rows, lazy)
         net.fit(X, targets)
