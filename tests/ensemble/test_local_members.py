@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from karnet import KARClassifierCV, KARRegressorCV
+from karnet._ensemble import local_members
+from karnet._ensemble.leaves import solve_leaf
 from karnet._ensemble.local_members import combined, divide
 from karnet._ensemble.member import Member, Shape
 from karnet._network.infinite_width import RidgeTargets
@@ -99,3 +101,20 @@ def test_several_outputs_and_intervals():
     inside = (low[:, 0] <= new_y) & (new_y <= high[:, 0])
     assert 0.7 < inside.mean() < 0.9
     assert net.predict(new_X).shape == (2000, 2)
+
+
+def test_leaves_are_halved_if_a_device_runs_out_of_memory(monkeypatch):
+    class OutOfMemoryError(RuntimeError):
+        pass
+
+    def solved(kernel, table, *options):
+        if len(table.A) > 60:
+            raise OutOfMemoryError("no memory is left")
+        return solve_leaf(kernel, table, *options)
+
+    X, y = table(900)
+    monkeypatch.setattr(local_members, "solve_leaf", solved)
+    net = KARRegressorCV(width=200, random_state=0).fit(X, y)
+    leaves = [np.diff(part.starts) for part in net.estimators_[0].network.partitions]
+    assert 30 < np.max(leaves) <= 60
+    assert net.score(X, y) > 0.5

@@ -130,6 +130,20 @@ def fit_average(
     if len(inputs) > budget.rows_of_kernel(min(SEARCH_SIZES.undivided, width)):
         return _local_average(inputs, targets, rng, n_members, width, budget, progress)
     X = inputs.map(np.asarray)
+    return _whole_average(X, targets, strata, rng, n_members, width, budget, progress)
+
+
+def _whole_average(
+    X: Array,
+    targets: RidgeTargets,
+    strata: Indices,
+    rng: np.random.RandomState,
+    n_members: int,
+    width: int,
+    budget: Budget,
+    progress: Progress,
+) -> Average:
+    """Return the mean of members whose kernel matrices hold all rows."""
     n_rows = budget.rows_to_search(min(SEARCH_SIZES.rows, width))
     if n_rows < len(X):
         n_rows = max(int(SEARCH_SIZES.sampled * n_rows), min(FEWEST, n_rows))

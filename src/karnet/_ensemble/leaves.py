@@ -169,7 +169,7 @@ def tuned(
 ) -> Tuning:
     """Return the scale and ridge with the least leave-one-out error in some leaves.
 
-    The way goes downhill from a start, in single precision as far as that keeps enough digits.
+    The search descends from a start, in single precision as far as that keeps enough digits.
     """
     variance = np.mean([table.targets.Y.var(axis=0).sum() for table in leaves])
     found = _downhill(kernel, leaves, unit, start, SINGLE_RIDGE[kernel])
@@ -207,9 +207,9 @@ def _downhill(
 
 
 def telling(tables: list[LocalTable], n: int, rng: np.random.RandomState) -> list[LocalTable]:
-    """Return n leaves: that with the largest variance of the targets, and others of a large one.
+    """Return n leaves, among them the leaf whose targets have the largest variance.
 
-    Where the targets are constant, no scale is better than another.
+    The others are drawn from the half of larger variance: constant targets prefer no scale.
     """
     variance = [-table.targets.Y.var(axis=0).sum() for table in tables]
     first, *others = np.argsort(variance, kind="stable")[: max(len(tables) // 2, n)]

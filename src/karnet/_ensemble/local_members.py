@@ -12,6 +12,7 @@ import numpy as np
 from scipy.optimize import nnls
 
 from .._arrays import namespace as arrays
+from .._arrays.devices import is_out_of_memory
 from .._network.infinite_width import KernelMap, RidgeTargets
 from .._network.local import LocalNetwork, Partition, grow_tree
 from .._rows.streamed import Passes
@@ -102,10 +103,31 @@ def fit_local(
 
     A holds the rows as the view of the round shows them, in single precision. `leaf` is the largest
     number of rows of a leaf, and `n_trees` gives the number of trees for the number of rows that is
-    selected. The leaves are solved where the passes compute, on a device if one is given. `ended`
-    is called after each tree.
+    selected. The leaves are solved where the passes compute, on a device if one is given, and have
+    half as many rows if the device runs out of memory. `ended` is called after each tree.
     """
-    name, table = found.shape.kernel, LocalTable(A, targets, device)
+    table = LocalTable(A, targets, device)
+    while True:
+        try:
+            return _fitted(found, n_trees, table, scored, leaf, rng, passes, ended)
+        except Exception as error:
+            if leaf < 2 or not is_out_of_memory(error):
+                raise
+        leaf //= 2
+
+
+def _fitted(
+    found: Round,
+    n_trees: Callable[[int], int],
+    table: LocalTable,
+    scored: Indices,
+    leaf: int,
+    rng: np.random.RandomState,
+    passes: Passes,
+    ended: Callable[[str], None],
+) -> Member:
+    """Return the member with leaves of at most `leaf` rows."""
+    name, A, targets = found.shape.kernel, table.A, table.targets
     unit = mean_distance(name, A, rng)
     is_scored = np.zeros(len(A), dtype=bool)
     is_scored[scored] = True

@@ -22,7 +22,7 @@ from .._network.infinite_width import (
     RidgeTargets,
     kernel_network,
 )
-from .._network.input_metric import metric_is_diagonal, metric_root, outer_products
+from .._network.input_metric import metric_is_diagonal, metric_root, outer_products, scaled_metric
 from .._network.local import Tree, grow_tree
 from .._rows.memory import in_order
 from .._util.progress import Progress
@@ -78,7 +78,7 @@ class Round:
 
 @dataclass(eq=False)
 class Chain:
-    """A view, and the rounds of its metric so far."""
+    """A view and a kernel, and the rounds of their metric so far."""
 
     name: str
     view: View
@@ -163,16 +163,10 @@ def _next_root(root: Array | None, M: Array) -> Array:
     One has a root. The other, M, was computed after rows were multiplied by the root.
     """
     if root is None:
-        return metric_root(_scaled(M), LEAST_STRETCH)
+        return metric_root(scaled_metric(M), LEAST_STRETCH)
     if root.ndim == 1:
-        return metric_root(_scaled(root**2) + _scaled(M * root**2), LEAST_STRETCH)
-    return metric_root(_scaled(root @ root) + _scaled(root @ M @ root), LEAST_STRETCH)
-
-
-def _scaled(M: Array) -> Array:
-    """Return a metric or its diagonal, with mean 1 on the diagonal."""
-    mean = M.mean() if M.ndim == 1 else np.trace(M) / len(M)
-    return np.asarray(M / (mean or 1.0))
+        return metric_root(scaled_metric(root**2) + scaled_metric(M * root**2), LEAST_STRETCH)
+    return metric_root(scaled_metric(root @ root) + scaled_metric(root @ M @ root), LEAST_STRETCH)
 
 
 @dataclass(frozen=True)
@@ -245,12 +239,10 @@ class LocalSearch:
         self.progress.step("search", f"round {n}", n_rows, work, best)
 
     def _begun(self) -> list[Chain]:
-        seeds = self.rng.randint(2**31 - 1, size=len(self.views))
+        rngs = map(np.random.RandomState, self.rng.randint(2**31 - 1, size=len(self.views)))
         return [
-            Chain(
-                name, view, SMOOTH, np.random.RandomState(seed), self._search_leaf, STARTS[SMOOTH]
-            )
-            for (name, view), seed in zip(self.views.items(), seeds, strict=True)
+            Chain(name, view, SMOOTH, rng, self._search_leaf, STARTS[SMOOTH])
+            for (name, view), rng in zip(self.views.items(), rngs, strict=True)
         ]
 
     def _first_rounds(self, chains: list[Chain]) -> Chain:

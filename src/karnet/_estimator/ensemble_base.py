@@ -98,8 +98,11 @@ class KARNetworkCV(KAREstimator):
         return self._fit(LocalPasses(source, source.names))
 
     @abstractmethod
-    def _fit(self, source: Passes | Raw) -> Self:
-        """Fit the networks to rows in memory, or to blocks that are read in passes."""
+    def _fit(self, source: Passes | Raw, report: Report | None = None) -> Self:
+        """Fit the networks to rows in memory, or to blocks that are read in passes.
+
+        `report` is called after each step, whatever `verbose` is.
+        """
 
     def _read(self, source: Passes | Raw, check: Check) -> tuple[Inputs, Any, Any]:
         """Return the inputs, the targets and the weights of all rows."""

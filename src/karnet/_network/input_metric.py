@@ -54,10 +54,10 @@ def input_metric(network: Network, rows: Table) -> Array:
         total = seen.reduce(
             lambda X, _, weight: Sum(outer_products(network, X, weight)), small_chunks=True
         )
-        return _scaled(arrays.to_numpy(total.value))
+        return scaled_metric(arrays.to_numpy(total.value))
 
 
-def _scaled(M: Array) -> Array:
+def scaled_metric(M: Array) -> Array:
     """Return a metric, or its diagonal, scaled to trace d."""
     trace = M.sum() if M.ndim == 1 else np.trace(M)
     if not np.isfinite(trace):
@@ -88,7 +88,7 @@ def kernel_metric(network: Network, A: Array, weight: Array) -> Array:
     assert isinstance(kernel, KernelMap)
     step = -(-len(A) // METRIC_ROWS)
     A, weight = A[::step], weight[::step]
-    return _scaled(outer_products(network, A, weight, metric_is_diagonal(kernel, A.shape[1])))
+    return scaled_metric(outer_products(network, A, weight, metric_is_diagonal(kernel, A.shape[1])))
 
 
 def metric_is_diagonal(kernel: KernelMap, d: int) -> bool:
