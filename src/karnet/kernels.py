@@ -77,6 +77,22 @@ def euclidean(X: Array, Z: Array) -> Array:
     return _distances(X, Z, 2)
 
 
+def lower_geometry(kernel: Kernel, A: Array) -> Array:
+    """Return the distances of the rows of A to each other; NumPy's only below the diagonal."""
+    return algebra.lower_distances(A, 1 if kernel.geometry is city_block else 2)
+
+
+def lower_profile(kernel: Kernel, G: Array, scale: float) -> Array:
+    """Return the kernel matrix of distances; NumPy's only below the diagonal."""
+    if not arrays.is_host(G):
+        return kernel.profile(G, scale, 1)
+    K = np.empty_like(G)
+    for rows in algebra.cached_rows(*G.shape):
+        columns = slice(rows.stop)
+        K[rows, columns] = kernel.profile(G[rows, columns], scale, 1)
+    return K
+
+
 def _distances(X: Array, Z: Array, p: int) -> Array:
     if not X.shape[1]:
         return arrays.full(X, (X.shape[0], Z.shape[0]), 0.0)  # rows without columns are equal

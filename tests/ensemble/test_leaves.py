@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -11,7 +13,7 @@ from karnet._ensemble.local_search import STARTS, Chain
 from karnet._ensemble.views import VIEWS
 from karnet._network.infinite_width import KernelMap, RidgeTargets, kernel_network
 from karnet._network.input_metric import outer_products
-from karnet.kernels import KERNELS
+from karnet.kernels import KERNELS, lower_geometry, lower_profile
 
 RNG = np.random.default_rng(0)
 A = RNG.standard_normal((300, 3)).astype(np.float32)
@@ -36,6 +38,30 @@ def test_the_smallest_ridges_of_single_precision_keep_the_predictions(kernel):
     found, expected = (solve_leaf(K, table, each, last=300)[1] for each in (single, double))
     errors = np.sqrt(np.mean((expected - table.targets.Y) ** 2))
     assert np.sqrt(np.mean((found - expected) ** 2)) < 0.02 * errors
+
+
+@pytest.mark.parametrize("kernel", STARTS)
+@pytest.mark.parametrize("d", [3, 20])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_lower_triangle_is_that_of_the_kernel_matrix(kernel, d, dtype):
+    rows = np.random.default_rng(d).standard_normal((500, d)).astype(dtype)
+    rows[:, -1] = rows[:, -1] > 0.0
+    rows[7] = rows[400]
+    K = lower_profile(KERNELS[kernel], lower_geometry(KERNELS[kernel], rows), 1.5)
+    expected = np.tril(KERNELS[kernel](rows, rows, 1.5))
+    assert K.dtype == dtype
+    assert K[400, 7] == 1.0
+    np.testing.assert_allclose(np.tril(K), expected, atol=40.0 * np.finfo(dtype).eps)
+
+
+def test_scale_and_ridge_are_not_refined_once_the_error_is_small_enough():
+    plain = leaf()
+    (first,) = plain.targets.ridges[plain.targets.ridges == 0.1]
+    start = 1.0, float(first)
+    at_start = tuned("gaussian", [plain], 2.0, start)
+    enough = LocalTable(A, replace(plain.targets, enough=1e3))
+    found = tuned("gaussian", [enough], 2.0, start)
+    assert (found.scale, found.alpha) == start != (at_start.scale, at_start.alpha)
 
 
 def test_tables_almost_without_errors_are_solved_in_double_precision():

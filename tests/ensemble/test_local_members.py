@@ -118,3 +118,13 @@ def test_leaves_are_halved_if_a_device_runs_out_of_memory(monkeypatch):
     leaves = [np.diff(part.starts) for part in net.estimators_[0].network.partitions]
     assert 30 < np.max(leaves) <= 60
     assert net.score(X, y) > 0.5
+
+
+@pytest.mark.parametrize("clear", [True, False])
+def test_a_single_tree_is_enough_for_classes_that_are_clearly_apart(clear):
+    X, _ = table(900)
+    X[:, 0] += 20.0 * np.sign(X[:, 0]) if clear else 0.0
+    y = (X[:, 0] > 0.0) ^ (not clear and X[:, 1] > 0.0)
+    net = KARClassifierCV(width=150, random_state=0).fit(X, y)
+    n_trees = [len(each.network.partitions) for each in net.estimators_]
+    assert n_trees == [1] if clear else min(n_trees) > 1

@@ -357,11 +357,17 @@ def _multiplied_distances(X: Any, Z: Any) -> Any:
     return D
 
 
-def _cached_distances(X: Any, Z: Any, p: int) -> Any:
+def lower_distances(X: Any, p: int) -> Any:
+    """Return the distances between the rows of X; NumPy's are undefined above the diagonal."""
+    return _cached_distances(X, X, p, lower=True) if is_host(X) else distances(X, X, p)
+
+
+def _cached_distances(X: Any, Z: Any, p: int, lower: bool = False) -> Any:
     """Return distances between rows, computed for a few rows at a time in the cache.
 
     Squares of differences are summed by one matrix product. For Manhattan distances, columns of two
-    values belong to it too: their difference is a square over its size.
+    values belong to it too: their difference is a square over its size. If `lower` is set, the
+    distances above the diagonal are left out, apart from a few near it.
     """
     D, d = np.empty((len(X), len(Z)), dtype=X.dtype), X.shape[1]
     squared, centre, unit = np.full(d, d >= FEWEST_MULTIPLIED), Z.mean(axis=0), np.ones(1)
@@ -373,21 +379,28 @@ def _cached_distances(X: Any, Z: Any, p: int) -> Any:
         centre, unit = low, np.sqrt((high - low)[squared], dtype=np.float64)
         unit = np.where(unit > 0.0, unit, 1.0)
     P, Q = ((M - centre).astype(np.float64)[:, squared] / unit for M in (X, Z))
-    X, Z = (np.ascontiguousarray(M[:, ~squared], dtype=np.float64) for M in (X, Z))
     squares = [np.sum(M * M, axis=1) for M in (P, Q)]
     # The last two columns add the squares of both rows.
     left = np.column_stack([-2.0 * P, np.ones(len(P)), squares[0]])
     right = np.ascontiguousarray(np.column_stack([Q, squares[1], np.ones(len(Q))]).T)
-    rounding = [SQUARE_DIGITS * each for each in squares]
-    step = max(CACHED // len(Z), 1)
-    for rows in (slice(start, start + step) for start in range(0, len(X), step)):
+    # Rows whose distance is a rounding error have almost the same squares.
+    rounding = 2.0 * SQUARE_DIGITS * squares[0][:, None]
+    X, Z = (np.ascontiguousarray(M[:, ~squared], dtype=np.float64) for M in (X, Z))
+    for rows in cached_rows(len(X), len(Z)):
+        columns = slice(rows.stop if lower else len(Z))
         total: Any = 0.0
         if squared.any():
-            total = left[rows] @ right
-            total[total <= rounding[0][rows, None] + rounding[1]] = 0.0
+            total = left[rows] @ right[:, columns]
+            np.copyto(total, 0.0, where=total <= rounding[rows])
         if not squared.all():
-            total = total + cdist(X[rows], Z, "cityblock" if p == 1 else "euclidean")
-        elif p == 2:
-            np.sqrt(total, out=total)
-        D[rows] = total
+            total = total + cdist(X[rows], Z[columns], "cityblock" if p == 1 else "euclidean")
+        D[rows, columns] = total
+        if p == 2 and squared.all():
+            np.sqrt(D[rows, columns], out=D[rows, columns])
     return D
+
+
+def cached_rows(n_rows: int, n_columns: int) -> list[slice]:
+    """Return slices of the rows of a matrix, each of which stays in the cache."""
+    step = max(CACHED // max(n_columns, 1), 1)
+    return [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]

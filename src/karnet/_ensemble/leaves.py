@@ -11,7 +11,7 @@ import numpy as np
 from .._arrays import namespace as arrays
 from .._network.infinite_width import DualSolution, KernelMap, RidgeTargets, downhill, nearest
 from .._util.types import Array, Indices
-from ..kernels import KERNELS
+from ..kernels import KERNELS, lower_geometry, lower_profile
 from .views import stretch
 
 # Scales that are tried, relative to the mean distance of rows.
@@ -57,9 +57,11 @@ class LocalSizes:
     # Rows of a leaf in the search; those of a single output take less time.
     leaf: int = 1000
     leaf_of_one_output: int = 2000
+    # The same for three or more classes, unless many rows shape the metric.
+    leaf_of_classes: int = 500
     # Leaves in which scale and ridge are selected, and the rows of each in the search.
     n_tuned_leaves: int = 2
-    tuned_rows: int = 600
+    tuned_rows: int = 400
     # Rows over which outer products are summed: of all leaves, and of each leaf at least.
     metric_rows: int = 1000
     metric_rows_of_leaf: int = 60
@@ -86,6 +88,7 @@ DEVICE_SIZES = LocalSizes(
     first_rows=16000,
     leaf=8000,
     leaf_of_one_output=8000,
+    leaf_of_classes=8000,
     tuned_rows=4000,
     metric_rows=4000,
     rows_of_large_leaves=60000,
@@ -151,7 +154,7 @@ def left_out_error(
 
     G holds the distances of the rows. Half of the rows take much less time than all of them.
     """
-    K, half = KERNELS[kernel.kernel].profile(G, kernel.scale, 1), -(-len(G) // 2)
+    K, half = lower_profile(KERNELS[kernel.kernel], G, kernel.scale), -(-len(G) // 2)
     weight = table.targets.weight[-half:]
     left_out = DualSolution.of(K, table.targets, alpha).left_out(table.targets, last=half)
     total = float(weight @ np.sum((table.targets.Y[-half:] - left_out) ** 2, axis=1))
@@ -159,9 +162,8 @@ def left_out_error(
 
 
 def distances(kernel: str, table: LocalTable, dtype: type[np.floating]) -> Array:
-    """Return the distances of rows in a precision."""
-    A = table.inputs(dtype)
-    return KERNELS[kernel].geometry(A, A)
+    """Return the distances of rows in a precision, as `lower_geometry` does."""
+    return lower_geometry(KERNELS[kernel], table.inputs(dtype))
 
 
 def tuned(
@@ -173,7 +175,7 @@ def tuned(
     """
     variance = np.mean([table.targets.Y.var(axis=0).sum() for table in leaves])
     found = _downhill(kernel, leaves, unit, start, SINGLE_RIDGE[kernel])
-    if found.error < SINGLE_ERROR * variance:
+    if leaves[0].targets.enough < found.error < SINGLE_ERROR * variance:
         return _downhill(kernel, leaves, unit, (found.scale, found.alpha), np.inf)
     return found
 
@@ -186,7 +188,7 @@ def _downhill(
     single_ridge: float,
 ) -> Tuning:
     """Return the result of `tuned`, in single precision from some ridge on."""
-    ridges = leaves[0].targets.ridges
+    ridges, enough = leaves[0].targets.ridges, leaves[0].targets.enough
     kept: dict[tuple[int, type[np.floating]], Array] = {}
 
     def precision(k: int) -> type[np.floating]:
@@ -202,7 +204,7 @@ def _downhill(
         return float(sums[0] / sums[1])
 
     place = int(np.argmin(np.abs(SCALES - start[0]))), nearest(ridges, start[1])
-    (i, k), least = downhill(error, place, (len(SCALES), len(ridges)))
+    (i, k), least = downhill(error, place, (len(SCALES), len(ridges)), enough)
     return Tuning(float(SCALES[i]), float(ridges[k]), least, precision(k))
 
 
@@ -221,6 +223,6 @@ def solve_leaf(
 ) -> tuple[DualSolution, Array]:
     """Return the solution of a leaf, and the left-out predictions of its last rows."""
     G = distances(kernel.kernel, table, tuning.dtype)
-    K = KERNELS[kernel.kernel].profile(G, kernel.scale, 1)
+    K = lower_profile(KERNELS[kernel.kernel], G, kernel.scale)
     found = DualSolution.of(K, table.targets, tuning.alpha)
     return found, found.left_out(table.targets, last=last) if last else np.empty((0, 1))

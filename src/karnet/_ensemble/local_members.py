@@ -133,22 +133,25 @@ def _fitted(
     is_scored[scored] = True
     tuning, leaf = _sized(found, table, unit, leaf, rng)
     kernel = KernelMap(name, tuning.scale * unit, Z=A)
-    trees = [grow_tree(A, leaf, rng) for _ in range(n_trees(leaf) if len(A) > leaf else 1)]
-    partitions, left_out = [], np.zeros_like(targets.Y)
-    for tree, leaves in trees:
+    most_trees = n_trees(leaf) if len(A) > leaf else 1
+    partitions: list[Partition] = []
+    total, error = np.zeros_like(targets.Y), np.inf
+    total[~is_scored] = np.nan
+    while len(partitions) < most_trees and error > targets.enough:
+        tree, leaves = grow_tree(A, leaf, rng)
         # The rows that are left out come last.
         leaves = [rows[np.argsort(is_scored[rows], kind="stable")] for rows in leaves]
         D, b, out = _solved(kernel, tuning, table, leaves, is_scored, passes)
         for rows, predictions in zip(leaves, out, strict=True):
-            left_out[rows[len(rows) - len(predictions) :]] += predictions / len(trees)
+            total[rows[len(rows) - len(predictions) :]] += predictions
         starts = np.cumsum([0, *map(len, leaves)])
         parts = np.concatenate(leaves), starts, np.concatenate(D), np.array(b)
         partitions.append(Partition(tree, *parts))
-        ended(f"tree {len(partitions)} of {len(trees)}")
-    left_out[~is_scored] = np.nan
+        error = targets.error(total / len(partitions))
+        ended(f"tree {len(partitions)} of {most_trees}")
     shape = replace(found.shape, scale=tuning.scale)
     network = LocalNetwork(found.view, kernel, tuple(partitions))
-    return Member(shape, network, tuning.alpha, targets.error(left_out), left_out)
+    return Member(shape, network, tuning.alpha, error, total / len(partitions))
 
 
 def _sized(

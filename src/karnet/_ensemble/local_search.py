@@ -192,13 +192,21 @@ class LocalSearch:
     @property
     def _search_leaf(self) -> int:
         """The largest number of rows of a leaf in the search."""
-        one = self.targets.Y.shape[1] == 1
-        return min(self.sizes.leaf_of_one_output if one else self.sizes.leaf, self.leaf)
+        sizes, n_outputs = self.sizes, self.targets.Y.shape[1]
+        leaf = sizes.leaf_of_one_output if n_outputs == 1 else sizes.leaf
+        if n_outputs > 2 and not self._has_many_rows:
+            leaf = sizes.leaf_of_classes
+        return min(leaf, self.leaf)
 
     @property
     def _factor(self) -> int:
         """The factor of the number of later rounds: 2 for many rows."""
-        return 1 + (len(self.shaping) >= self.sizes.many_rows)
+        return 1 + self._has_many_rows
+
+    @property
+    def _has_many_rows(self) -> bool:
+        """Whether many rows shape the metric."""
+        return len(self.shaping) >= self.sizes.many_rows
 
     def rounds(self) -> list[Round]:
         """Return the best round with each kernel, and then all other rounds, each the best first.

@@ -32,7 +32,7 @@ from .notebook import KAREstimator, table_of_members
 from .targets import Check, gathered
 
 # Squared error of indicators of classes that need not be smaller: almost all classes are right.
-ENOUGH = 3e-4
+ENOUGH = 5e-3
 # Ridges to select from by default, relative to the mean eigenvalue of the kernel matrix.
 RIDGES = np.logspace(-6, 2, 17)
 # The same for tables that trees divide: targets without noise need small ridges.

@@ -252,17 +252,22 @@ def nearest(ridges: Array, alpha: float) -> int:
 
 
 def downhill(
-    error: Callable[..., float], start: tuple[int, ...], ends: tuple[int, ...]
+    error: Callable[..., float],
+    start: tuple[int, ...],
+    ends: tuple[int, ...],
+    enough: float = 0.0,
 ) -> tuple[tuple[int, ...], float]:
     """Return a point of a grid that no neighbour improves upon, and its error.
 
-    The way goes downhill from a start.
-    The coordinates of a point are at least 0 and below `ends`. Steps in one direction become longer
-    as long as the error falls.
+    The search descends from a start. The coordinates of a point are at least 0 and below `ends`.
+    Steps in one direction become longer as long as the error falls. The search ends at a point
+    whose error is at most `enough`.
     """
     known = {start: error(*start)}
 
     def better(here: tuple[int, ...], j: int, step: int) -> tuple[int, ...] | None:
+        if known[here] <= enough:
+            return None
         place = min(max(here[j] + step, 0), ends[j] - 1)
         there = (*here[:j], place, *here[j + 1 :])
         if there not in known:
