@@ -46,8 +46,9 @@ FEWEST_MULTIPLIED = 8
 FEW_ROWS = 8
 # Distances from which on a matrix product is faster in double precision too.
 MANY_DISTANCES = 2**19
-# A sum of squares is a rounding error below this share of the terms of which it is the difference.
-SQUARE_DIGITS = 1e-14
+# A sum of squares is a rounding error below this share of the terms of which it is the difference,
+# in double and in single precision.
+SQUARE_DIGITS = {"d": 1e-14, "f": 5e-6}
 # Numbers of a block of distances that stays in the cache of a core.
 CACHED = 2**16
 # Distances on a device that are computed at a time.
@@ -352,7 +353,7 @@ def _multiplied_distances(X: Any, Z: Any) -> Any:
     for rows in (slice(start, start + step) for start in range(0, X.shape[0], step)):
         sums = squares[0][rows, None] + squares[1]
         total = sums - 2.0 * (P[rows] @ Q.T)
-        total = xp.where(total <= SQUARE_DIGITS * sums, xp.zeros_like(total), total)
+        total = xp.where(total <= SQUARE_DIGITS["d"] * sums, xp.zeros_like(total), total)
         D[rows] = xp.astype(xp.sqrt(total), X.dtype)
     return D
 
@@ -378,13 +379,15 @@ def _cached_distances(X: Any, Z: Any, p: int, lower: bool = False) -> Any:
         squared &= squared.sum() >= FEWEST_MULTIPLIED
         centre, unit = low, np.sqrt((high - low)[squared], dtype=np.float64)
         unit = np.where(unit > 0.0, unit, 1.0)
-    P, Q = ((M - centre).astype(np.float64)[:, squared] / unit for M in (X, Z))
+    # Roots of sums lose half of the digits, but sums of few values do not.
+    dtype = X.dtype if p == 1 else np.dtype(np.float64)
+    P, Q = (((M - centre)[:, squared] / unit).astype(dtype) for M in (X, Z))
     squares = [np.sum(M * M, axis=1) for M in (P, Q)]
     # The last two columns add the squares of both rows.
-    left = np.column_stack([-2.0 * P, np.ones(len(P)), squares[0]])
-    right = np.ascontiguousarray(np.column_stack([Q, squares[1], np.ones(len(Q))]).T)
+    left = np.column_stack([-2.0 * P, np.ones(len(P), dtype), squares[0]])
+    right = np.ascontiguousarray(np.column_stack([Q, squares[1], np.ones(len(Q), dtype)]).T)
     # Rows whose distance is a rounding error have almost the same squares.
-    rounding = 2.0 * SQUARE_DIGITS * squares[0][:, None]
+    rounding = 2.0 * SQUARE_DIGITS[dtype.char] * squares[0][:, None]
     X, Z = (np.ascontiguousarray(M[:, ~squared], dtype=np.float64) for M in (X, Z))
     for rows in cached_rows(len(X), len(Z)):
         columns = slice(rows.stop if lower else len(Z))
@@ -393,7 +396,7 @@ def _cached_distances(X: Any, Z: Any, p: int, lower: bool = False) -> Any:
             total = left[rows] @ right[:, columns]
             np.copyto(total, 0.0, where=total <= rounding[rows])
         if not squared.all():
-            total = total + cdist(X[rows], Z[columns], "cityblock" if p == 1 else "euclidean")
+            total += cdist(X[rows], Z[columns], "cityblock" if p == 1 else "euclidean")
         D[rows, columns] = total
         if p == 2 and squared.all():
             np.sqrt(D[rows, columns], out=D[rows, columns])

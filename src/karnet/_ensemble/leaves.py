@@ -67,6 +67,8 @@ class LocalSizes:
     metric_rows_of_leaf: int = 60
     # Rows of a table up to which leaves have as many rows as they may have.
     rows_of_large_leaves: int = 5000
+    # Least share of that number that leaves of longer tables have.
+    least_share: float = 0.5
     # Rows of a leaf from which scale and ridge are selected for a fit.
     fit_tuned_rows: int = 2000
     # The fall of the error, as a share, for which those of longer tables have as many too.

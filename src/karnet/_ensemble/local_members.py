@@ -164,7 +164,7 @@ def _sized(
     """
     name, sizes = found.shape.kernel, table.sizes
     share = np.sqrt(sizes.rows_of_large_leaves / len(table.A))
-    few = max(int(most * np.clip(share, 0.5, 1.0)), 1)
+    few = max(int(most * np.clip(share, sizes.least_share, 1.0)), 1)
     _, leaves = grow_tree(table.A, most, rng)
     parts = [table.of(rng.permutation(leaf)) for leaf in leaves]
     large = telling(parts, sizes.n_tuned_leaves, rng)

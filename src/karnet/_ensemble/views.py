@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from scipy.special import ndtri
 
 from .._arrays.linalg import powers_of_2
-from .._util.types import Array, Indices
+from .._util.types import Array, Indices, Mask
 
 # Smallest number of distinct values of a categorical column.
 FEWEST_CATEGORIES = 3
@@ -105,9 +106,19 @@ class Ranks:
     def __call__(self, X: Array) -> Array:
         """Return the view of the rows."""
         A = np.empty((len(X), len(self.features)))
-        for k, (values, scores) in enumerate(self.nodes):
-            A[:, k] = np.interp(X[:, self.features[k]], values, scores)
+        two, low, high, first, last = self._two_valued
+        share = np.clip((X[:, self.features[two]] - low) / (high - low), 0.0, 1.0)
+        A[:, two] = first * (1.0 - share) + last * share
+        for k in np.flatnonzero(~two):
+            A[:, k] = np.interp(X[:, self.features[k]], *self.nodes[k])
         return A
+
+    @cached_property
+    def _two_valued(self) -> tuple[Mask, Array, Array, Array, Array]:
+        """Which columns have two values, these values, and their scores."""
+        two = np.array([len(values) == 2 for values, _ in self.nodes], dtype=bool)
+        ends = [np.concatenate(self.nodes[k]) for k in np.flatnonzero(two)]
+        return two, *np.array(ends).reshape(-1, 4).T
 
 
 def _normal_scores(x: Array, share: Array) -> tuple[Array, Array]:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from .._arrays import namespace as arrays
-from .._rows.memory import SIZES, block_slices, chunk_slices, dense
+from .._rows.memory import SIZES, block_slices, dense
 from .._util.types import Array, Indices, Mask
 from ..activations import Function
 from .infinite_width import KernelMap, kernel_network
@@ -25,6 +25,8 @@ from .layers import Network
 DIRECTION_ROWS = 400
 # Directions that are tried for a cut.
 N_DIRECTIONS = 10
+# Rows that are routed one by one.
+FEW_ROWS = 4
 # Least share of the rows of a node on either side of a cut.
 LEAST_SHARE = 0.25
 
@@ -39,6 +41,9 @@ class Tree:
 
     def route(self, A: Array) -> Iterator[tuple[int, Indices]]:
         """Yield each leaf that rows of A reach, and the numbers of these rows."""
+        if len(A) <= FEW_ROWS:
+            yield from self._routed_one_by_one(A)
+            return
         waiting = [(0 if len(self.thresholds) else -1, np.arange(len(A)))]
         while waiting:
             node, rows = waiting.pop()
@@ -49,6 +54,18 @@ class Tree:
             for child, some in zip(self.children[node], (rows[~right], rows[right]), strict=True):
                 if len(some):
                     waiting.append((int(child), some))
+
+    def _routed_one_by_one(self, A: Array) -> Iterator[tuple[int, Indices]]:
+        """Yield the same for few rows, which are compared with all cuts at once."""
+        right = A @ self.directions.T > self.thresholds
+        rows: dict[int, list[int]] = {}
+        for row in range(len(A)):
+            node = 0 if len(self.thresholds) else -1
+            while node >= 0:
+                node = int(self.children[node, int(right[row, node])])
+            rows.setdefault(-1 - node, []).append(row)
+        for leaf, some in rows.items():
+            yield leaf, np.array(some)
 
 
 def grow_tree(A: Array, most: int, rng: np.random.RandomState) -> tuple[Tree, list[Indices]]:
@@ -155,7 +172,7 @@ class LocalNetwork:
         """Return the network of a leaf, for rows as the view shows them."""
         part = slice(partition.starts[k], partition.starts[k + 1])
         D = partition.D[part]
-        Z = self.kernel.Z[partition.rows[part]].astype(D.dtype, copy=False)
+        Z = np.take(self.kernel.Z, partition.rows[part], axis=0).astype(D.dtype, copy=False)
         return kernel_network(D, partition.b[k], self.kernel.at(Z), None)
 
     def scores(self, X: Any, device: str | None = None) -> Array:
@@ -188,9 +205,7 @@ class LocalNetwork:
 
 def _chunks(n_rows: int, n_centres: int, device: str | None) -> list[slice]:
     """Return slices of rows whose kernel with some centres is computed at a time."""
-    if device is None:
-        return chunk_slices(slice(0, n_rows), n_centres)
-    return block_slices(n_rows, n_centres, SIZES.copied)
+    return block_slices(n_rows, n_centres, SIZES.sample if device is None else SIZES.copied)
 
 
 def _placed(A: Array, device: str | None) -> Array:
