@@ -57,7 +57,7 @@ class Tree:
 
     def _routed_one_by_one(self, A: Array) -> Iterator[tuple[int, Indices]]:
         """Yield the same for few rows, which are compared with all cuts at once."""
-        right = A @ self.directions.T > self.thresholds
+        right = self.thresholds < A @ self.directions.T
         rows: dict[int, list[int]] = {}
         for row in range(len(A)):
             node = 0 if len(self.thresholds) else -1
