@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 import pandas as pd
 
 from ..quality.peers import FOREST
@@ -26,6 +27,11 @@ each table, in a process of its own with one thread, and scored on the same held
   memory before the fit.
 - Log-loss is scikit-learn's, which replaces a probability of 0 by 2e-16.
 - The time for one row is the median of five predictions of the same row."""
+OWN_SCORES = """\
+## Own score of karnet
+
+`best_score_` is computed from training rows that had no part in the search. The standard error is
+that of the held-out accuracy."""
 SIZES = ("rows", "held out", "columns")
 
 
@@ -79,7 +85,7 @@ def make(results: Sequence[Result], absent: dict[str, str]) -> Report:
     frame = _newest(frame[frame["contender"].isin(CONTENDERS)])
     parts = [TITLE, RULES, _contenders(frame), _circumstances(frame)]
     parts += [_section(frame, section) for section in SECTIONS]
-    parts += [_failures(frame), absent_list(absent)]
+    parts += [_own_scores(frame), _failures(frame), absent_list(absent)]
     return Report("\n\n".join(filter(None, parts)), frame)
 
 
@@ -122,6 +128,27 @@ def _section(frame: pd.DataFrame, section: Section) -> str:
         wide[f"{OURS} / {FOREST}"] = ratios.map(cell).reindex(wide.index, fill_value="")
     wide = _sizes(chosen).join(wide).rename_axis("table").reset_index()
     return "\n\n".join(filter(None, (f"## {section.title}", markdown(wide), _median(ratios))))
+
+
+def _own_scores(frame: pd.DataFrame) -> str:
+    """Return a table of karnet's own score of each fit, beside the score of the held-out rows."""
+    ours = frame[(frame["contender"] == OURS) & (frame["error"] == "")]
+    if ours.empty:
+        return ""
+    held_out = ours["accuracy"].fillna(ours["r2"])
+    columns = {
+        "table": ours["dataset"],
+        "held out": ours["n_test"].astype(str),
+        "score": ours["accuracy"].notna().map({True: "accuracy", False: "R²"}),
+        "best_score_": ours["best_score"].map(cell),
+        "held-out score": held_out.map(cell),
+        "difference": (ours["best_score"] - held_out).map(cell),
+        "standard error": np.sqrt(held_out * (1.0 - held_out) / ours["n_test"])
+        .where(ours["accuracy"].notna())
+        .map(cell, na_action="ignore")
+        .fillna(""),
+    }
+    return f"{OWN_SCORES}\n\n{markdown(pd.DataFrame(columns))}"
 
 
 def _wide(frame: pd.DataFrame, column: str) -> pd.DataFrame:

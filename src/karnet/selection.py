@@ -6,13 +6,12 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import minimize_scalar
-from scipy.special import softmax
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.metrics import r2_score
 
 from ._ensemble.jackknife import jackknife_plus
 from ._estimator import validation
+from ._estimator.calibration import Calibration
 from ._estimator.dask_methods import lazy_for_dask, passes_over
 from ._estimator.ensemble_base import KARNetworkCV
 from ._estimator.scoring import Scored
@@ -22,14 +21,12 @@ from ._util.checks import check_share
 from ._util.progress import Report
 from .activations import Array
 from .learner import indicator
-from .loo import accuracy, log_loss
+from .loo import accuracy
 
 __all__ = ["KARClassifierCV", "KARRegressorCV"]
 
 # Number of wrong labels that probabilities allow for, in rows.
 WRONG_LABELS = 0.5
-# Bounds of the logarithm of the temperature.
-LOG_TEMPERATURES = (-4.0, 2.0)
 
 
 class KARClassifierCV(Scored, ClassifierMixin, KARNetworkCV):
@@ -91,8 +88,11 @@ class KARClassifierCV(Scored, ClassifierMixin, KARNetworkCV):
         table, it is NaN for rows that were used in the search.
     feature_importances_ : ndarray of shape (n_features,)
         The diagonal of the input metric: how strongly predictions change with each feature.
+    knee_ : float
+        Probabilities are the softmax of ``log(softplus(f / knee_)) / temperature_`` for scores f
+        of the classes, and of ``f / temperature_`` if the knee is infinite.
     temperature_ : float
-        The number by which the decision function is divided before the softmax.
+        The number by which logits are divided before the softmax.
     doubt_ : float
         The probability that is spread equally over all classes: that of half a row.
     classes_ : ndarray
@@ -173,15 +173,10 @@ class KARClassifierCV(Scored, ClassifierMixin, KARNetworkCV):
         return self
 
     def _calibrate(self, left_out: Array, codes: NDArray[Any], weight: Array | None) -> None:
-        """Set the score and the temperature from left-out predictions."""
+        """Set the score and the map to probabilities from left-out predictions."""
         self.best_score_ = accuracy(codes, left_out, weight)
-        self.doubt_ = WRONG_LABELS / (len(codes) if weight is None else max(weight.sum(), 1.0))
-        best = minimize_scalar(
-            lambda t: log_loss(codes, left_out, np.exp(t), weight, self.doubt_),
-            bounds=LOG_TEMPERATURES,
-            method="bounded",
-        )
-        self.temperature_ = float(np.exp(best.x))
+        doubt = WRONG_LABELS / (len(codes) if weight is None else max(weight.sum(), 1.0))
+        self.knee_, self.temperature_, self.doubt_ = Calibration.of(codes, left_out, weight, doubt)
 
     @lazy_for_dask
     def decision_function(self, X: Any) -> NDArray[Any]:
@@ -229,8 +224,10 @@ class KARClassifierCV(Scored, ClassifierMixin, KARNetworkCV):
         -------
         ndarray of shape (n_samples, n_classes)
         """
-        certain = softmax(self._mean_predictions(X) / self.temperature_, axis=1)
-        return np.asarray((1.0 - self.doubt_) * certain + self.doubt_ / len(self.classes_))
+        scores = self._mean_predictions(X)
+        # Files of earlier versions have no knee.
+        knee = getattr(self, "knee_", np.inf)
+        return Calibration(knee, self.temperature_, self.doubt_).probabilities(scores)
 
 
 def _of_two(decision: Array) -> Array:

@@ -69,8 +69,9 @@ class LocalSizes:
     rows_of_large_leaves: int = 5000
     # Least share of that number that leaves of longer tables have.
     least_share: float = 0.5
-    # Rows of a leaf from which scale and ridge are selected for a fit.
+    # Rows of a leaf from which scale and ridge are selected for a fit, and at least this share.
     fit_tuned_rows: int = 2000
+    fit_tuned_share: float = 1 / 3
     # The fall of the error, as a share, for which those of longer tables have as many too.
     gain_of_large_leaves: float = 0.15
     # Members whose error exceeds the least by more than this share are left out.
@@ -87,14 +88,13 @@ LOCAL_SIZES = LocalSizes()
 # The same on a GPU, where many short computations take longer than few long ones.
 DEVICE_SIZES = LocalSizes(
     width=60000,
-    first_rows=16000,
     leaf=8000,
-    leaf_of_one_output=8000,
+    leaf_of_one_output=6000,
     leaf_of_classes=8000,
-    tuned_rows=4000,
+    tuned_rows=600,
     metric_rows=4000,
     rows_of_large_leaves=60000,
-    fit_tuned_rows=16000,
+    fit_tuned_rows=4000,
     most_trees=3,
     operations=10**8,
 )

@@ -172,7 +172,8 @@ def _sized(
         each.of(rng.permutation(rows)) for each in large for rows in grow_tree(each.A, few, rng)[1]
     ]
     # About the same number of rows, whatever their number in a leaf.
-    n, n_rows = max(len(large) * sizes.leaf // few, 1), sizes.fit_tuned_rows
+    n = max(len(large) * sizes.leaf // few, 1)
+    n_rows = max(sizes.fit_tuned_rows, int(sizes.fit_tuned_share * few))
     some = [each.of(np.arange(min(len(each.A), n_rows))) for each in telling(small, n, rng)]
     best = tuned(name, some, unit, (found.shape.scale, found.alpha_))
     kernel = KernelMap(name, best.scale * unit)

@@ -17,6 +17,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.impute import SimpleImputer
 
 from .._arrays.namespace import on_host
+from .._estimator.calibration import LEAST_SCORE
 from .._estimator.targets import class_outputs
 from .._network.infinite_width import KernelMap
 from .._network.layers import Network
@@ -325,10 +326,20 @@ def _classifier(g: Graph, estimator: Any, x: str) -> tuple[str, str]:
     else:
         scores, doubt = _outputs(g, estimator, x), getattr(estimator, "doubt_", 0.0)
         codes = g.op("ArgMax", scores, axis=1, keepdims=0)
+        scores = _bent(g, scores, getattr(estimator, "knee_", np.inf))
         scores = g.op("Div", scores, getattr(estimator, "temperature_", TEMPERATURE))
         certain = g.op("Mul", g.op("Softmax", scores, axis=1), 1.0 - doubt)
         probabilities = g.op("Add", certain, doubt / len(classes))
     return g.op("Gather", classes, codes), probabilities
+
+
+def _bent(g: Graph, scores: str, knee: float) -> str:
+    """Add ``log(softplus(f / knee))``, as `karnet._estimator.calibration.bent` computes it."""
+    if np.isinf(knee):
+        return scores
+    x = g.op("Max", g.op("Div", scores, knee), LEAST_SCORE)
+    tail = g.op("Log", g.op("Add", g.op("Exp", g.op("Neg", g.op("Abs", x))), 1.0))
+    return g.op("Log", g.op("Add", g.op("Max", x, 0.0), tail))
 
 
 def _regressor(g: Graph, estimator: Any, x: str) -> tuple[str]:
