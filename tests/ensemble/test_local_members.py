@@ -8,7 +8,7 @@ import pytest
 from karnet import KARClassifierCV, KARRegressorCV
 from karnet._ensemble import local_members
 from karnet._ensemble.leaves import solve_leaf
-from karnet._ensemble.local_members import combined, divide
+from karnet._ensemble.local_members import combined, divide, weighted
 from karnet._ensemble.member import Member, Shape
 from karnet._network.infinite_width import RidgeTargets
 
@@ -118,6 +118,21 @@ def test_leaves_are_halved_if_a_device_runs_out_of_memory(monkeypatch):
     leaves = [np.diff(part.starts) for part in net.estimators_[0].network.partitions]
     assert 30 < np.max(leaves) <= 60
     assert net.score(X, y) > 0.5
+
+
+def test_members_without_weight_are_left_out():
+    rng = np.random.default_rng(0)
+    Y = rng.standard_normal((300, 1))
+    targets, judged = RidgeTargets(Y, np.ones(300), np.ones(1)), np.ones(300, dtype=bool)
+    good, other, noise = (
+        Member(Shape("standard", "gaussian"), None, 1.0, 0.0, left_out)
+        for left_out in (Y + 0.1 * rng.standard_normal(Y.shape), -Y, rng.standard_normal(Y.shape))
+    )
+    kept, weights, _ = weighted([good, other], targets, judged)
+    assert kept == [good]
+    np.testing.assert_allclose(weights, combined([good], targets, judged)[0])
+    assert weighted([other], targets, judged)[0] == [other]
+    assert good in weighted([noise, good], targets, judged)[0]
 
 
 @pytest.mark.parametrize("clear", [True, False])

@@ -133,6 +133,13 @@ def test_estimators_that_select_hyper_parameters(task, width):
     assert_agrees(net, tolerances=single if width == 12 else TOLERANCE)
 
 
+@pytest.mark.parametrize("knee", [1.0, 0.03])
+def test_probabilities_from_powers_of_scores(knee):
+    net = KARClassifierCV(random_state=0, n_estimators=2).fit(X, TARGETS["three classes"])
+    net.knee_ = knee
+    assert_agrees(net)
+
+
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("view", VIEWS)
 def test_ensemble_members_of_all_kinds(kernel, view):

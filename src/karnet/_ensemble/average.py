@@ -19,12 +19,12 @@ from .._util.types import Array, Indices, Mask
 from .leaves import LOCAL_SIZES, LocalSizes, sizes_for
 from .local_members import (
     Parts,
-    combined,
     divide,
     fit_local,
     near_best,
     refitted_without,
     search_local,
+    weighted,
 )
 from .local_search import Round
 from .member import Member
@@ -221,7 +221,7 @@ def _local_average(
         ]
     judged = np.isfinite(np.sum([member.left_out for member in members], axis=0)).all(axis=1)
     honest = judged & honest if (judged & honest).any() else judged
-    weights, offset = combined(members, targets, honest)
+    members, weights, offset = weighted(members, targets, honest)
     total = sum(w * member.left_out for w, member in zip(weights, members, strict=True))
     return Average(members, weights, offset, sorted(tried, key=ERROR), offset + total, honest)
 

@@ -78,6 +78,8 @@ class LocalSizes:
     margin: float = 0.25
     # Largest number of members.
     n_members: int = 2
+    # Members whose weight is at most this share of the largest are left out too.
+    least_weight: float = 0.05
     # Trees of a member at least and at most, and about the operations that predict a row.
     fewest_trees: int = 2
     most_trees: int = 8

@@ -240,6 +240,19 @@ def refitted_without(
     return again.network.scores_of_viewed(A[fold], device)
 
 
+def weighted(
+    members: list[Member], targets: RidgeTargets, judged: Mask
+) -> tuple[list[Member], Array, Array]:
+    """Return the members with a weight that counts, their weights, and the part of the mean."""
+    weights, offset = combined(members, targets, judged)
+    least = LOCAL_SIZES.least_weight * weights.max()
+    kept = [member for member, w in zip(members, weights, strict=True) if w > least]
+    if len(kept) == len(members):
+        return members, weights, offset
+    kept = kept or members[:1]
+    return kept, *combined(kept, targets, judged)
+
+
 def combined(members: list[Member], targets: RidgeTargets, judged: Mask) -> tuple[Array, Array]:
     """Return weights of members, and the part of their sum that the mean of the targets takes.
 
