@@ -23,6 +23,10 @@ SINGLE_RIDGE = {"gaussian": 0.9e-3, "laplace": 0.9e-5, "laplace_l1": 0.9e-5}
 SINGLE_ERROR = 1e-3
 
 
+# The share of an error that is small enough for a table at which the search for scale and ridge ends.
+ENOUGH_SHARE = 0.3
+
+
 @dataclass
 class LocalSizes:
     """The sizes of local members and of their search; tests change them."""
@@ -179,7 +183,7 @@ def tuned(
     """
     variance = np.mean([table.targets.Y.var(axis=0).sum() for table in leaves])
     found = _downhill(kernel, leaves, unit, start, SINGLE_RIDGE[kernel])
-    if leaves[0].targets.enough < found.error < SINGLE_ERROR * variance:
+    if ENOUGH_SHARE * leaves[0].targets.enough < found.error < SINGLE_ERROR * variance:
         return _downhill(kernel, leaves, unit, (found.scale, found.alpha), np.inf)
     return found
 
@@ -192,7 +196,7 @@ def _downhill(
     single_ridge: float,
 ) -> Tuning:
     """Return the result of `tuned`, in single precision from some ridge on."""
-    ridges, enough = leaves[0].targets.ridges, leaves[0].targets.enough
+    ridges, enough = leaves[0].targets.ridges, ENOUGH_SHARE * leaves[0].targets.enough
     kept: dict[tuple[int, type[np.floating]], Array] = {}
 
     def precision(k: int) -> type[np.floating]:
