@@ -23,7 +23,7 @@ SINGLE_RIDGE = {"gaussian": 0.9e-3, "laplace": 0.9e-5, "laplace_l1": 0.9e-5}
 SINGLE_ERROR = 1e-3
 
 
-# The share of an error that is small enough for a table at which the search for scale and ridge ends.
+# The search for scale and ridge ends at this share of the error that is small enough for a table.
 ENOUGH_SHARE = 0.3
 
 
