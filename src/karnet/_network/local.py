@@ -199,7 +199,11 @@ class LocalNetwork:
                 for chunk in _chunks(len(rows), len(layer.V), device):
                     some = rows[chunk]
                     new = _placed(A[some].astype(layer.V.dtype, copy=False), device)
-                    scores = arrays.to_numpy(layer.linear(kernel(new)))
+                    K = kernel(new)
+                    if device is None:
+                        # Sums then do not depend on the rows that are predicted together.
+                        K = arrays.float64(K)
+                    scores = arrays.to_numpy(layer.linear(K))
                     total[some] += scores / len(self.partitions)
 
 
