@@ -93,3 +93,20 @@ def test_a_sample_saves_hopeless_gram_products(rank, monkeypatch):
     assert found.rank == rank
     assert (sum(rows) < len(A)) == (rank < 150)
     np.testing.assert_allclose(found.coef, lstsq(A, B, solver="svd").coef, atol=1e-11)
+
+
+@pytest.mark.parametrize("writable", [True, False], ids=["writable", "read-only"])
+@pytest.mark.parametrize("drift", [0.0, 30.0], ids=["steady", "drifting"])
+@pytest.mark.parametrize("mean", [0.0, 5.0], ids=["near", "far"])
+def test_products_of_many_rows_are_those_about_the_means(mean, drift, writable):
+    rng = np.random.default_rng(3)
+    A, B = rng.standard_normal((3000, 90)) + mean, rng.standard_normal((3000, 2))
+    A[1500:] += drift  # the means of the first rows are then far from those of all rows
+    X, Y = A - A.mean(axis=0), B - B.mean(axis=0)
+    given = A.copy()
+    given.flags.writeable = writable
+    gram = Gram.of(given, B, None, bias=True)
+    np.testing.assert_allclose(gram.centre.A, A.mean(axis=0), rtol=1e-13)
+    np.testing.assert_allclose(gram.AA, X.T @ X, rtol=1e-11, atol=1e-9)
+    np.testing.assert_allclose(gram.AB, X.T @ Y, rtol=1e-11, atol=1e-9)
+    assert writable or np.array_equal(given, A)

@@ -23,6 +23,8 @@ SHORT_SUM_PER_COLUMN = 5
 NEAR_SQUARED_MEAN = 100.0
 # The same in memory, where the solution may not be refined.
 CLOSE_SQUARED_MEAN = 0.2
+# Numbers of a block that stay in the cache of a core.
+CACHED_NUMBERS = 2**17
 # Number of first rows from which the means are estimated.
 HEAD_ROWS = 1024
 
@@ -225,6 +227,20 @@ def block_centre(A: Array, B: Array, weight: Array | None, bias: bool) -> Centre
     return Centre(total, mean, xp.zeros_like(mean), n)
 
 
+def _shifted_products(A: Array, shift: Array, right: Array) -> tuple[Array, Array]:
+    """Return the rows of A minus one row, as `minus` does, and their products with `right`.
+
+    Each part of the rows is read once for both: it is still in the cache.
+    """
+    rows = A if A.flags.writeable else np.empty_like(A)
+    step = max(CACHED_NUMBERS // A.shape[1], 1)
+    products = np.zeros((right.shape[1], A.shape[1]))
+    for part in (slice(start, start + step) for start in range(0, len(A), step)):
+        np.subtract(A[part], shift, out=rows[part])
+        products += right[part].T @ rows[part]
+    return rows, products.T
+
+
 def minus(A: Any, row: Array) -> Any:
     """Return the rows of A minus one row; writable rows are overwritten."""
     if not isinstance(A, np.ndarray):
@@ -304,13 +320,18 @@ class Gram:
         head = arrays.some_rows(A, slice(0, min(HEAD_ROWS, A.shape[0])))
         shift = xp.mean(head, axis=0)
         most = CLOSE_SQUARED_MEAN if arrays.is_host(A) else NEAR_SQUARED_MEAN
-        if bool(xp.any(shift**2 > 0.5 * most * xp.mean((head - shift) ** 2, axis=0))):
-            A = minus(A, shift)
-        else:
-            shift = xp.zeros_like(shift)
+        variance = arrays.column_squares(head) / head.shape[0] - shift**2
+        far = bool(xp.any(shift**2 > 0.5 * most * variance))
+        shift = shift if far else xp.zeros_like(shift)
         right = arrays.joined([B, arrays.full(A, (A.shape[0], 1), 1.0)], axis=1)
-        rows, right = weighted(A, right, weight)
-        AA, products = algebra.symmetric_product(rows), rows.T @ right
+        if far and weight is None and arrays.is_host(A):
+            A, products = _shifted_products(A, shift, right)
+            rows = A
+        else:
+            A = minus(A, shift) if far else A
+            rows, right = weighted(A, right, weight)
+            products = (right.T @ rows).T  # takes half the time of `rows.T @ right`
+        AA = algebra.symmetric_product(rows)
         mean, mean_B = products[:, -1] / total, right[:, -1] @ right[:, :-1] / total
         algebra.add_outer(AA, -total, mean)
         if bool(xp.all(most * xp.linalg.diagonal(AA) >= total * mean**2)):

@@ -84,9 +84,12 @@ def block_slices(n_rows: int, width: int, most: int | None = None) -> list[slice
     return _slices(slice(0, n_rows), min(max(even, 2 * width, SIZES.shortest), longest))
 
 
-def chunk_slices(rows: slice, width: int) -> list[slice]:
-    """Return slices that cut rows of `width` numbers into chunks of about `SIZES.chunk`."""
-    return _slices(rows, max(SIZES.chunk // max(width, 1), 32))
+def chunk_slices(rows: slice, width: int, most: int | None = None) -> list[slice]:
+    """Return slices that cut rows of `width` numbers into chunks of about `most` numbers.
+
+    By default `most` is `SIZES.chunk`.
+    """
+    return _slices(rows, max((most or SIZES.chunk) // max(width, 1), 32))
 
 
 def _slices(rows: slice, step: int) -> list[slice]:
@@ -197,7 +200,9 @@ class Rows:
             return read_only(dense(some_rows(self.X, rows)))
         if self.counters is not None:
             change = partial(change, counters=self.counters)
-        chunks = chunk_slices(rows, self.width) if self._in_memory else [rows]
+        # Half a chunk at a time: the block to which chunks are copied needs a place in the cache.
+        few = SIZES.chunk // 2
+        chunks = chunk_slices(rows, self.width, few) if self._in_memory else [rows]
         if len(chunks) == 1:
             return arrays.float64(change(read_only(dense(some_rows(self.X, rows)))))
         start, n_rows = rows.start, rows.stop - rows.start
