@@ -131,6 +131,11 @@ def symmetric_product(A: Any) -> Any:
     return K
 
 
+def narrow_product(A: Any, B: Any) -> Any:
+    """Return ``A'B`` for few columns of B; as ``(B'A)'`` it takes half the time in memory."""
+    return (B.T @ A).T if is_host(A) else A.T @ B
+
+
 def qr(A: Any, B: Any) -> tuple[Any, Any]:
     """Return R and Q'B of a QR decomposition of A; both are on a device."""
     n, k, both = A.shape[1], min(A.shape), joined([A, B], axis=1)

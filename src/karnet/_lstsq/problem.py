@@ -248,7 +248,7 @@ def residual_products(centre: Centre, near: bool, W: Array, *block: *Block) -> P
         fit, B = fit - means[0] @ arrays.like(A, W), B - means[1]
     xp, error = arrays.namespace(A), B - fit
     weighted = error if weight is None else error * weight[:, None]
-    AE = A.T @ weighted
+    AE = algebra.narrow_product(A, weighted)
     if near:
         AE -= means[0][:, None] * xp.sum(weighted, axis=0)
     return Pair(AE, xp.sum(error * weighted, axis=0))

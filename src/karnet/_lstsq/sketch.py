@@ -334,14 +334,14 @@ def _products(centre: Centre, near: bool, R: Array | None, inverse: bool, *block
     if R is not None:
         apply = algebra.times_triangle if inverse else algebra.over_triangle
         Q = apply(Q, arrays.like(Q, R), overwrite=bool(centre.weight) and arrays.is_host(Q))
-    return Pair(algebra.symmetric_product(Q), Q.T @ B)
+    return Pair(algebra.symmetric_product(Q), algebra.narrow_product(Q, B))
 
 
 def _products_about_zero(centre: Centre, A: Array, B: Array, weight: Array | None) -> Pair:
     right = arrays.joined([B - centre.B, arrays.full(A, (A.shape[0], 1), 1.0)], axis=1)
     A, right = weighted(A, right, weight)
-    mean, products, ones = centre.A[:, None], A.T @ right, right[:, -1:]
-    sums, total = products[:, -1:], ones.T @ right
+    mean, products = centre.A[:, None], algebra.narrow_product(A, right)
+    sums, total = products[:, -1:], right[:, -1:].T @ right
     AA = algebra.symmetric_product(A)
     AA -= sums * mean.T + mean * (sums - total[0, -1] * mean).T
     return Pair(AA, products[:, :-1] - mean * total[:, :-1])

@@ -306,7 +306,7 @@ class Gram:
         if bias and long:
             return cls._about_head(A, B, weight)
         centre, A, B = centred(A, B, weight, bias)
-        return cls(centre, algebra.symmetric_product(A), A.T @ B)
+        return cls(centre, algebra.symmetric_product(A), algebra.narrow_product(A, B))
 
     @classmethod
     def _about_head(cls, A: Array, B: Array, weight: Array | None) -> Gram:
@@ -330,7 +330,7 @@ class Gram:
         else:
             A = minus(A, shift) if far else A
             rows, right = weighted(A, right, weight)
-            products = (right.T @ rows).T  # takes half the time of `rows.T @ right`
+            products = algebra.narrow_product(rows, right)
         AA = algebra.symmetric_product(rows)
         mean, mean_B = products[:, -1] / total, right[:, -1] @ right[:, :-1] / total
         algebra.add_outer(AA, -total, mean)
@@ -340,7 +340,7 @@ class Gram:
             centre = Centre(total, means, xp.zeros_like(means), n)
         else:
             centre, rows, B = centred(A, B, weight, bias=True)
-            AA, AB = algebra.symmetric_product(rows), rows.T @ B
+            AA, AB = algebra.symmetric_product(rows), algebra.narrow_product(rows, B)
         return cls(centre.shifted(arrays.joined([shift, xp.zeros_like(mean_B)])), AA, AB)
 
     def merge(self, other: Gram, /) -> Gram:
