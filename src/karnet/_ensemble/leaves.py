@@ -55,8 +55,10 @@ class LocalSizes:
     n_branch_rounds: int = 2
     # Rounds without a lower error after which a chain ends.
     patience: int = 1
-    # Rows that shape the metric from which there are twice as many later rounds, with twice the
-    # patience.
+    # The same for a single output, and for many rows that shape the metric. Then there are twice as
+    # many later rounds, and twice as many rows that select scale and ridge.
+    patience_of_one_output: int = 2
+    patience_of_many_rows: int = 4
     many_rows: int = 16000
     # Rows of a leaf in the search; those of a single output take less time.
     leaf: int = 1000
@@ -76,8 +78,10 @@ class LocalSizes:
     # Rows of a leaf from which scale and ridge are selected for a fit, and at least this share.
     fit_tuned_rows: int = 2000
     fit_tuned_share: float = 1 / 3
-    # The fall of the error, as a share, for which those of longer tables have as many too.
+    # The fall of the error, as a share, for which those of longer tables have as many too; that for
+    # a single output, whose leaves take less time.
     gain_of_large_leaves: float = 0.15
+    gain_for_one_output: float = 0.05
     # Members whose error exceeds the least by more than this share are left out.
     margin: float = 0.25
     # Largest number of members.
@@ -97,6 +101,8 @@ DEVICE_SIZES = LocalSizes(
     leaf=8000,
     leaf_of_one_output=6000,
     leaf_of_classes=8000,
+    patience_of_one_output=1,
+    patience_of_many_rows=2,
     tuned_rows=600,
     metric_rows=4000,
     rows_of_large_leaves=60000,

@@ -162,9 +162,11 @@ def _sized(
     The longer a table, the smaller are its leaves: half of `most` rows, unless leaves of `most`
     rows have much smaller left-out errors.
     """
-    name, sizes = found.shape.kernel, table.sizes
+    name, sizes, start = found.shape.kernel, table.sizes, (found.shape.scale, found.alpha_)
     share = np.sqrt(sizes.rows_of_large_leaves / len(table.A))
     few = max(int(most * np.clip(share, sizes.least_share, 1.0)), 1)
+    if found.error <= table.targets.enough:  # another scale or ridge would change nothing
+        return Tuning(*start, found.error, found.dtype), most
     _, leaves = grow_tree(table.A, most, rng)
     parts = [table.of(rng.permutation(leaf)) for leaf in leaves]
     large = telling(parts, sizes.n_tuned_leaves, rng)
@@ -175,7 +177,7 @@ def _sized(
     n = max(len(large) * sizes.leaf // few, 1)
     n_rows = max(sizes.fit_tuned_rows, int(sizes.fit_tuned_share * few))
     some = [each.of(np.arange(min(len(each.A), n_rows))) for each in telling(small, n, rng)]
-    best = tuned(name, some, unit, (found.shape.scale, found.alpha_))
+    best = tuned(name, some, unit, start)
     kernel = KernelMap(name, best.scale * unit)
 
     def error(tables: list[LocalTable]) -> float:
@@ -188,7 +190,9 @@ def _sized(
 
     if len(small) == len(large):
         return best, few
-    if error(large) > (1.0 - sizes.gain_of_large_leaves) * error(small):
+    one = table.targets.Y.shape[1] == 1
+    gain = sizes.gain_for_one_output if one else sizes.gain_of_large_leaves
+    if error(large) > (1.0 - gain) * error(small):
         return best, few
     return tuned(name, large, unit, (best.scale, best.alpha)), most
 

@@ -64,6 +64,7 @@ class Round:
     alpha_: float
     error: float = np.nan
     unit: float = 1.0  # the mean distance of rows
+    dtype: type[np.floating] = np.float64  # the precision that keeps enough digits
 
     @property
     def scale(self) -> float:
@@ -85,6 +86,7 @@ class Chain:
     kernel: str
     rng: np.random.RandomState
     leaf: int  # the largest number of rows of a leaf
+    tuned_rows: int  # the largest number of rows of a leaf that select scale and ridge
     start: tuple[float, float]  # the scale and ridge that are tried first
     root: Array | None = None
     depth: int = 0  # the rounds in which the root was computed
@@ -108,7 +110,7 @@ class Chain:
         unit = mean_distance(self.kernel, table.A, self.rng)
         tree, leaves = grow_tree(table.A, self.leaf, self.rng)
         leaves = [self.rng.permutation(leaf) for leaf in leaves]
-        parts = [table.of(leaf[: table.sizes.tuned_rows]) for leaf in leaves]
+        parts = [table.of(leaf[: self.tuned_rows]) for leaf in leaves]
         some = telling(parts, table.sizes.n_tuned_leaves, self.rng)
         tuning = tuned(self.kernel, some, unit, self.start)
         self.start = tuning.scale, tuning.alpha
@@ -117,7 +119,7 @@ class Chain:
         view = self.view if self.root is None else Stretched(self.view, self.root)
         self.root = _next_root(self.root, M)
         shape = Shape(self.name, self.kernel, tuning.scale, rounds=self.depth + len(self.rounds))
-        self.rounds.append(Round(view, shape, tuning.alpha, error, unit))
+        self.rounds.append(Round(view, shape, tuning.alpha, error, unit, tuning.dtype))
 
     def branch(self, kernel: str) -> Chain:
         """Return a chain of another kernel that begins with the best metric."""
@@ -125,7 +127,8 @@ class Chain:
         if root is not None and root.ndim == 2 and metric_is_diagonal(KernelMap(kernel), 0):
             root = np.sqrt(np.sum(root**2, axis=1))
         rng, depth = np.random.RandomState(self.rng.randint(2**31 - 1)), self.best.shape.rounds
-        return Chain(self.name, self.view, kernel, rng, self.leaf, STARTS[kernel], root, depth)
+        rows = self.leaf, self.tuned_rows
+        return Chain(self.name, self.view, kernel, rng, *rows, STARTS[kernel], root, depth)
 
 
 def _solved_leaves(
@@ -199,9 +202,22 @@ class LocalSearch:
         return min(leaf, self.leaf)
 
     @property
+    def _patience(self) -> int:
+        """The number of rounds without a lower error after which a chain ends."""
+        if self._has_many_rows:
+            return self.sizes.patience_of_many_rows
+        one_output = self.targets.Y.shape[1] == 1
+        return self.sizes.patience_of_one_output if one_output else self.sizes.patience
+
+    @property
     def _factor(self) -> int:
-        """The factor of the number of later rounds: 2 for many rows."""
-        return 1 + self._has_many_rows
+        """The factor of the number of later rounds, and of rows that select scale and ridge."""
+        return 1 + (self._patience > self.sizes.patience)
+
+    @property
+    def _tuned_rows(self) -> int:
+        """The largest number of rows of a leaf that select scale and ridge."""
+        return self._factor * self.sizes.tuned_rows
 
     @property
     def _has_many_rows(self) -> bool:
@@ -234,7 +250,7 @@ class LocalSearch:
     def _work(self, n_rows: int) -> float:
         """Return the work of a round of one chain, in pairs of rows that share a leaf."""
         solved = min(n_rows, len(self.shaping)) * self._search_leaf
-        tuned_rows = min(self.sizes.tuned_rows, self.leaf)
+        tuned_rows = min(self._tuned_rows, self._search_leaf)
         return float(solved + N_TUNED * self.sizes.n_tuned_leaves * tuned_rows**2)
 
     def _advance(
@@ -248,8 +264,9 @@ class LocalSearch:
 
     def _begun(self) -> list[Chain]:
         rngs = map(np.random.RandomState, self.rng.randint(2**31 - 1, size=len(self.views)))
+        rows = self._search_leaf, self._tuned_rows
         return [
-            Chain(name, view, SMOOTH, rng, self._search_leaf, STARTS[SMOOTH])
+            Chain(name, view, SMOOTH, rng, *rows, STARTS[SMOOTH])
             for (name, view), rng in zip(self.views.items(), rngs, strict=True)
         ]
 
@@ -271,10 +288,9 @@ class LocalSearch:
             return
         more = len(self.shaping) > self.sizes.first_rows
         chain.counted = len(chain.rounds) if more else 0
-        patience = self._factor * self.sizes.patience
         for number in range(self._factor * self.sizes.n_later_rounds):
             counts = number or not more  # whether there is a round that counts
-            if counts and not (chain.goes_on(patience) and self._goes_on(chain)):
+            if counts and not (chain.goes_on(self._patience) and self._goes_on(chain)):
                 break
             self._advance([chain], {chain: tables})
 
