@@ -97,7 +97,9 @@ def test_outer_products_are_those_of_differences_of_predictions(kernel, dtype):
 def test_city_block_distances_take_the_diagonal_of_the_metric():
     table = leaf()
     view = VIEWS["standard"](A.astype(float), np.ones(300))
-    chain = Chain("standard", view, "gaussian", np.random.RandomState(0), 200, STARTS["gaussian"])
+    chain = Chain(
+        "standard", view, "gaussian", np.random.RandomState(0), 200, 100, STARTS["gaussian"]
+    )
     for _ in range(2):
         chain.advance(table, table)
     chain.counted = 1  # the round with a metric

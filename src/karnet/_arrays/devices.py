@@ -192,7 +192,15 @@ def check_device(device: Any) -> str | None:
             f"device={shown(device)} cannot be used here ({reason}): give None for this machine's "
             "processors, or a device that torch can compute on in float64, like 'cuda'."
         ) from error
+    _load_solvers(str(available))
     return str(available)
+
+
+@cache
+def _load_solvers(device: str) -> None:
+    """Load the linear algebra of a device: torch fails if several threads are the first to do so."""
+    torch = _torch()
+    torch.linalg.cholesky(torch.ones((1, 1), dtype=torch.float64, device=device))
 
 
 def upload(x: Any, device: str) -> Any:

@@ -75,9 +75,12 @@ class LocalSizes:
     rows_of_large_leaves: int = 5000
     # Least share of that number that leaves of longer tables have.
     least_share: float = 0.5
-    # Rows of a leaf from which scale and ridge are selected for a fit, and at least this share.
+    # Least number of rows of a leaf from which scale and ridge are selected for a fit. The share of
+    # the rows grows with the number of rows of a leaf, up to a share of 1 at `all_tuned_rows`, but
+    # is not larger than `fit_tuned_share`.
     fit_tuned_rows: int = 2000
-    fit_tuned_share: float = 1 / 3
+    fit_tuned_share: float = 0.4
+    all_tuned_rows: int = 65_000
     # The fall of the error, as a share, for which those of longer tables have as many too; that for
     # a single output, whose leaves take less time.
     gain_of_large_leaves: float = 0.15
@@ -106,7 +109,6 @@ DEVICE_SIZES = LocalSizes(
     tuned_rows=600,
     metric_rows=4000,
     rows_of_large_leaves=60000,
-    fit_tuned_rows=4000,
     most_trees=3,
     operations=10**8,
 )

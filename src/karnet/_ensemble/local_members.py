@@ -175,7 +175,9 @@ def _sized(
     ]
     # About the same number of rows, whatever their number in a leaf.
     n = max(len(large) * sizes.leaf // few, 1)
-    n_rows = max(sizes.fit_tuned_rows, int(sizes.fit_tuned_share * few))
+    n_rows = min(few, len(table.A))
+    share = min(sizes.fit_tuned_share, n_rows / sizes.all_tuned_rows)
+    n_rows = max(sizes.fit_tuned_rows, int(share * n_rows))
     some = [each.of(np.arange(min(len(each.A), n_rows))) for each in telling(small, n, rng)]
     best = tuned(name, some, unit, start)
     kernel = KernelMap(name, best.scale * unit)
