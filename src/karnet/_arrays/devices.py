@@ -198,7 +198,7 @@ def check_device(device: Any) -> str | None:
 
 @cache
 def _load_solvers(device: str) -> None:
-    """Load the linear algebra of a device: torch fails if several threads are the first to do so."""
+    """Load the linear algebra of a device: torch fails if several threads do so at a time."""
     torch = _torch()
     torch.linalg.cholesky(torch.ones((1, 1), dtype=torch.float64, device=device))
 
