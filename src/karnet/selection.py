@@ -39,6 +39,11 @@ class KARClassifierCV(Scored, ClassifierMixin, KARNetworkCV):
     squared error or, where the labels shaped the hidden layer, by rows that were not used for that.
     No parameter needs to be set, and inputs need not be scaled.
 
+    Gaps in a column of numbers are filled with its median, and an indicator of gaps is added. A
+    categorical column, or one of text, becomes an indicator for each of its 100 most frequent
+    categories. A category that was not seen in `fit` has none of them. A date becomes the time, the
+    month, the day of the week and the hour.
+
     Parameters
     ----------
     n_estimators : int, default=8
@@ -87,7 +92,8 @@ class KARClassifierCV(Scored, ClassifierMixin, KARNetworkCV):
         The left-out decision function of each row: fitted without that row. If trees divide the
         table, it is NaN for rows that were used in the search.
     feature_importances_ : ndarray of shape (n_features,)
-        The diagonal of the input metric: how strongly predictions change with each feature.
+        The diagonal of the input metric: how strongly predictions change with each feature, all
+        indicators of a column together.
     knee_ : float
         Probabilities are the softmax of ``log(softplus(f / knee_)) / temperature_`` for scores f
         of the classes, and of ``f / temperature_`` if the knee is infinite.
@@ -142,9 +148,11 @@ class KARClassifierCV(Scored, ClassifierMixin, KARNetworkCV):
 
         Parameters
         ----------
-        X : array-like, CSR matrix or Dask collection of shape (n_samples, n_features)
-            The inputs. With a Dask array or data frame, y and the weights must be Dask collections
-            too. Networks of long tables keep the rows in memory, in single precision.
+        X : array-like, data frame, CSR matrix or Dask collection of shape (n_samples, n_features)
+            The inputs. A data frame of pandas or polars may have gaps, categories, text and dates,
+            and an array may have NaN. With a Dask array or data frame, which must hold numbers, y
+            and the weights must be Dask collections too. Networks of long tables keep the rows in
+            memory, in single precision.
         y : array-like of shape (n_samples,)
             The classes, of any type.
         sample_weight : array-like of shape (n_samples,), optional
@@ -184,7 +192,7 @@ class KARClassifierCV(Scored, ClassifierMixin, KARNetworkCV):
 
         Parameters
         ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features)
+        X : array-like, data frame or CSR matrix of shape (n_samples, n_features)
             The inputs.
 
         Returns
@@ -201,7 +209,7 @@ class KARClassifierCV(Scored, ClassifierMixin, KARNetworkCV):
 
         Parameters
         ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features)
+        X : array-like, data frame or CSR matrix of shape (n_samples, n_features)
             The inputs.
 
         Returns
@@ -217,7 +225,7 @@ class KARClassifierCV(Scored, ClassifierMixin, KARNetworkCV):
 
         Parameters
         ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features)
+        X : array-like, data frame or CSR matrix of shape (n_samples, n_features)
             The inputs.
 
         Returns
@@ -243,6 +251,8 @@ class KARRegressorCV(Scored, RegressorMixin, KARNetworkCV):
     rounds of the input metric are selected by the exact leave-one-out squared error or, where the
     targets shaped the hidden layer, by rows that were not used for that. No parameter needs to be
     set, and inputs need not be scaled.
+
+    Gaps, categories and dates in the inputs are encoded as in `KARClassifierCV`.
 
     Parameters
     ----------
@@ -291,7 +301,8 @@ class KARRegressorCV(Scored, RegressorMixin, KARNetworkCV):
         The left-out prediction of each row: fitted without that row. If trees divide the table, it
         is NaN for rows that were used in the search.
     feature_importances_ : ndarray of shape (n_features,)
-        The diagonal of the input metric: how strongly predictions change with each feature.
+        The diagonal of the input metric: how strongly predictions change with each feature, all
+        indicators of a column together.
     n_features_in_ : int
         Number of features seen during `fit`.
     feature_names_in_ : ndarray of str
@@ -322,9 +333,11 @@ class KARRegressorCV(Scored, RegressorMixin, KARNetworkCV):
 
         Parameters
         ----------
-        X : array-like, CSR matrix or Dask collection of shape (n_samples, n_features)
-            The inputs. With a Dask array or data frame, y and the weights must be Dask collections
-            too. Networks of long tables keep the rows in memory, in single precision.
+        X : array-like, data frame, CSR matrix or Dask collection of shape (n_samples, n_features)
+            The inputs. A data frame of pandas or polars may have gaps, categories, text and dates,
+            and an array may have NaN. With a Dask array or data frame, which must hold numbers, y
+            and the weights must be Dask collections too. Networks of long tables keep the rows in
+            memory, in single precision.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             The targets.
         sample_weight : array-like of shape (n_samples,), optional
@@ -369,7 +382,7 @@ class KARRegressorCV(Scored, RegressorMixin, KARNetworkCV):
 
         Parameters
         ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features)
+        X : array-like, data frame or CSR matrix of shape (n_samples, n_features)
             The inputs.
 
         Returns
@@ -391,7 +404,7 @@ class KARRegressorCV(Scored, RegressorMixin, KARNetworkCV):
 
         Parameters
         ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features)
+        X : array-like, data frame or CSR matrix of shape (n_samples, n_features)
             The inputs.
         coverage : float, default=0.9
             The probability.

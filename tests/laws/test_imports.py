@@ -58,7 +58,7 @@ CORE = {"numpy", "scipy", "sklearn", "joblib", "threadpoolctl", "karnet"}
 # Optional libraries of a room; everything else works without them.
 EXTRAS = {
     "_arrays": {"torch", "cupy", "cupyx", "array_api_compat"},
-    "_rows": {"dask", "cloudpickle", "pyarrow"},
+    "_rows": {"dask", "cloudpickle", "pandas", "polars", "pyarrow"},
     "_estimator": {"dask"},
     "_pages": {"matplotlib"},
     "cli": {"rich", "typer"},

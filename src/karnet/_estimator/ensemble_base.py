@@ -15,13 +15,15 @@ from sklearn.utils.validation import check_is_fitted
 from .._arrays.namespace import check_device
 from .._arrays.threads import ONE_THREAD
 from .._ensemble.average import SEARCH_SIZES, Average, fit_average
+from .._ensemble.columns import TableEncoder
 from .._ensemble.member import Shape
 from .._network.infinite_width import RidgeTargets, Splits
 from .._network.layers import Network, weighted_scores
 from .._network.local import LocalNetwork
+from .._rows.frames import holds_numbers_only, is_frame
 from .._rows.inputs import Inputs
 from .._rows.streamed import LocalPasses, Passes, Raw
-from .._util.checks import check_positive, check_positive_integer, check_verbose
+from .._util.checks import all_finite, check_positive, check_positive_integer, check_verbose
 from .._util.messages import shown
 from .._util.progress import Report, lines_of
 from .._util.text_table import TextTable
@@ -50,6 +52,8 @@ LEAST_LARGEST_WEIGHT = 1e-100
 class KARNetworkCV(KAREstimator):
     """The parameters of KARClassifierCV and KARRegressorCV, and the average that is fitted."""
 
+    _encoder: TableEncoder | None
+
     def __init__(
         self,
         *,
@@ -74,6 +78,7 @@ class KARNetworkCV(KAREstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
         return tags
 
     def fit_blocks(self, blocks: Any) -> Self:
@@ -108,11 +113,30 @@ class KARNetworkCV(KAREstimator):
         """Return the inputs, the targets and the weights of all rows."""
         if isinstance(source, tuple):
             X, y, sample_weight = source
-            X = validation.check_inputs(self, X, reset=True)
+            X = self._numbers_of(X, sample_weight)
             return Inputs.in_memory(X, _bounded), y, sample_weight
+        self._encoder = None
         shape, y, weight = gathered(source, check)
         validation.set_columns(self, shape[1], source.names)
         return Inputs(source, shape, _bounded_block), y, weight
+
+    def _numbers_of(self, X: Any, sample_weight: Any) -> Any:
+        """Return the inputs of a fit as numbers, and set the encoder of a table that needs one.
+
+        A table with gaps, categories or dates needs one. Rows of weight 0 have no part in it.
+        """
+        self._encoder = None
+        if not is_frame(X) or holds_numbers_only(X):
+            X = validation.check_inputs(self, X, reset=True, finite=False)
+            if hasattr(X, "tocoo") or all_finite(X):
+                validation.refuse_infinite(X, getattr(self, "feature_names_in_", None))
+                return X
+        columns, names = validation.check_columns(self, X, reset=is_frame(X))
+        weight = validation.check_weight(sample_weight, len(columns[0]))
+        weights = np.ones(len(columns[0])) if weight is None else weight
+        kept = weights > 0.0
+        self._encoder = TableEncoder.of([column[kept] for column in columns], weights[kept])
+        return self._encoder(columns, names)
 
     def _ridges(self, default: Array) -> Array:
         if self.alphas is None:
@@ -201,7 +225,11 @@ class KARNetworkCV(KAREstimator):
         self.estimators_ = [member.trimmed(needed) for member in average.members]
         self.weights_, self._offset = average.weights, average.offset
         self.cv_results_ = _results(average)
-        self.feature_importances_ = average.importances(inputs.shape[1], weights, device)
+        importances = average.importances(inputs.shape[1], weights, device)
+        if self._encoder is not None:
+            of_column = np.bincount(self._encoder.origins, importances, self.n_features_in_)
+            importances = of_column.astype(np.float64)
+        self.feature_importances_ = importances
         left_out = np.empty((len(inputs), Y.shape[1]))
         left_out[kept] = average.left_out
         if not is_kept.all():
@@ -214,7 +242,11 @@ class KARNetworkCV(KAREstimator):
     def _rows(self, X: Any) -> Any:
         """Return checked inputs for predictions."""
         check_is_fitted(self)
-        return _bounded(validation.check_inputs(self, X, reset=False))
+        # Files of earlier versions have no encoder.
+        encoder = getattr(self, "_encoder", None)
+        if encoder is None:
+            return _bounded(validation.check_inputs(self, X, reset=False))
+        return _bounded(encoder(*validation.check_columns(self, X, reset=False)))
 
     def _mean_predictions(self, X: Any) -> Array:
         return self._predictions_for(self._rows(X))

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
 from .._arrays import namespace as arrays
 from .._arrays.threads import ONE_THREAD
+from .._rows.frames import Column, columns_of, is_frame
 from .._rows.memory import block_slices
 from .._util.checks import all_finite
 from .._util.messages import shown
@@ -69,6 +70,34 @@ def check_inputs(estimator: Any, X: Any, *, reset: bool, finite: bool = True) ->
     if finite or arrays.is_foreign(checked):
         refuse_infinite(checked, getattr(estimator, "feature_names_in_", None))
     return checked
+
+
+def check_columns(estimator: Any, X: Any, *, reset: bool) -> tuple[list[Column], list[str]]:
+    """Return the columns of a table that need not be numbers, and their names in errors."""
+    try:
+        if is_frame(X):
+            _check_names(X)
+            validate_data(estimator, X, reset=reset, skip_check_array=True)
+        else:
+            options: dict[str, Any] = {"dtype": None, "accept_sparse": "csr"}
+            X = validate_data(estimator, X, reset=reset, ensure_all_finite=False, **options)
+            X = X.toarray() if hasattr(X, "tocoo") else X
+    except REFUSALS as error:
+        raise _refusal(X, error) from error
+    if not len(X):
+        raise ValueError("Found array with 0 sample(s), and a minimum of 1 is required.")
+    known = getattr(X, "columns", getattr(estimator, "feature_names_in_", None))
+    names = [_column_name(k, known) for k in range(X.shape[1])]
+    columns = columns_of(X, names)
+    for name, column in zip(names, columns, strict=True):
+        if column.dtype.kind == "f" and np.isinf(column).any():
+            raise ValueError(f"X holds infinity (inf) in column {name}: leave out such values.")
+    return columns, names
+
+
+def _check_names(frame: Any) -> None:
+    if len(set(frame.columns)) < len(frame.columns):
+        raise ValueError("X must have unique column names.")
 
 
 def set_columns(estimator: Any, n_features: int, names: Any) -> None:
@@ -156,6 +185,14 @@ def _sentence(X: Any, message: str) -> str:
         return "X must hold real numbers: Complex data not supported."
     if "unique column names" in message:
         return "X has several columns of one name: give each column its own name."
+    if "all input features have string names" in message:
+        kinds = sorted({type(name).__name__ for name in X.columns})
+        return (
+            f"the column names of X are of several types ({' and '.join(kinds)}): make all of them "
+            "text."
+        )
+    if message.startswith("The feature names"):
+        return message  # a list of several lines
     ragged = "X must hold numbers in rows of equal length."
     if "inhomogeneous shape" in message:
         return ragged
@@ -163,8 +200,7 @@ def _sentence(X: Any, message: str) -> str:
         column = _column_without_numbers(X)
     except ValueError:
         return ragged
-    # The list of feature names has several lines.
-    message = message if message.startswith("The feature names") else message.partition("\n")[0]
+    message = message.partition("\n")[0]
     if column is not None:
         return f"X must hold numbers, but column {column} does not ({message}): encode it first."
     return message

@@ -27,6 +27,7 @@ from .._util.messages import shown
 from ..activations import EXP_LIMIT, ExpOf
 from ..estimators import KARClassifier, KARRegressor
 from ..selection import KARClassifierCV, KARRegressorCV
+from ._columns import encoded
 from ._functions import activated, kernel_of, known, seen_through
 from ._graph import Graph
 
@@ -184,8 +185,12 @@ def _retype(graph: Any, inputs: list[Input], single: bool) -> None:
 def _convert(build: Builder, single: bool, scope: Any, operator: Any, container: Any) -> None:
     """Add an estimator to the graph that skl2onnx is building."""
     g = Graph(scope, container, single)
-    double = [g.cast(each.full_name, "DOUBLE") for each in operator.inputs]
-    x = double[0] if len(double) == 1 else g.op("Concat", *double, axis=1)
+    encoder = getattr(operator.raw_operator, "_encoder", None)
+    if encoder is None:
+        double = [g.cast(each.full_name, "DOUBLE") for each in operator.inputs]
+        x = double[0] if len(double) == 1 else g.op("Concat", *double, axis=1)
+    else:
+        x = encoded(g, encoder, operator.inputs)
     for result, output in zip(build(g, operator.raw_operator, x), operator.outputs, strict=True):
         name = scope.get_unique_operator_name("kar_output")
         container.add_node("Identity", [result], [output.full_name], name=name)

@@ -16,6 +16,7 @@ from sklearn.base import BaseEstimator
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.preprocessing import OneHotEncoder
 
+from .._ensemble.columns import Dates, Labels, TableEncoder
 from .._ensemble.member import Shape
 from .._estimator.ensemble_base import KARNetworkCV
 from .._estimator.network_base import KARNetwork
@@ -101,6 +102,19 @@ def _check_leaves(network: LocalNetwork) -> None:
         _expect(each.tree.directions.shape[1] == Z.shape[1])
 
 
+def _check_encoder(encoder: TableEncoder) -> None:
+    for column in encoder.columns:
+        if isinstance(column, Labels):
+            _expect(all(each.ndim == 1 and each.dtype.kind == "U" for each in _labels_of(column)))
+        for part in column.parts if isinstance(column, Dates) else (column,):
+            _expect(type(part.has_gaps) is bool)
+            _expect(isinstance(part, Labels) or type(part.fill) is float)
+
+
+def _labels_of(column: Labels) -> tuple[NDArray[Any], NDArray[Any]]:
+    return column.labels, column.rare
+
+
 def _check_network(net: Any) -> None:
     if not vars(net).keys() & {"layers_", "estimators_"}:
         return
@@ -117,7 +131,9 @@ def _check_network(net: Any) -> None:
                 per_feature = network.layers[0].V
             case _:
                 per_feature, columns = net.feature_importances_, network.view.features
-                _expect(bool(((columns >= 0) & (columns < len(per_feature))).all()))
+                encoder = getattr(net, "_encoder", None)
+                n_inputs = len(per_feature) if encoder is None else len(encoder.origins)
+                _expect(bool(((columns >= 0) & (columns < n_inputs)).all()))
         n_features = net.n_features_in_
         _expect(type(n_features) is int and n_features == len(per_feature) <= per_feature.size)
     n_outputs = networks[0].n_outputs
@@ -133,8 +149,10 @@ def _check_network(net: Any) -> None:
     vars(trial).pop("feature_names_in_", None)
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
+        # Columns of any kind may have gaps.
+        value = 0.0 if getattr(net, "_encoder", None) is None else np.nan
         for n_rows in TRIAL_ROWS:
-            _check_predictions(trial, np.zeros((n_rows, n_features)), max(n_outputs, 2))
+            _check_predictions(trial, np.full((n_rows, n_features), value), max(n_outputs, 2))
 
 
 def _check_predictions(net: Any, rows: NDArray[Any], n_classes: int) -> None:
@@ -190,6 +208,7 @@ CHECKS: dict[Any, Callable[[Any], None]] = {
     KernelMap | Shape: _check_depth,
     Tree: _check_tree,
     LocalNetwork: _check_leaves,
+    TableEncoder: _check_encoder,
     KARNetwork | KARNetworkCV: _check_network,
     OneHotEncoder: _check_one_hot,
     TfidfVectorizer: _check_vocabulary,
