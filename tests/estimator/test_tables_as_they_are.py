@@ -161,6 +161,16 @@ def test_weights_count_as_repeats_and_rows_of_weight_0_have_no_part():
     np.testing.assert_array_equal(with_zeros.predict_proba(frame), without.predict_proba(frame))
 
 
+def test_a_data_frame_of_numbers_may_have_gaps():
+    X = np.random.default_rng(2).standard_normal((50, 3))
+    X[::9, 1] = np.nan
+    frame = pd.DataFrame(X, columns=list("abc"))
+    net = KARRegressorCV(random_state=0).fit(frame, X[:, 0])
+    assert list(net.feature_names_in_) == list("abc")
+    unnamed = KARRegressorCV(random_state=0).fit(X, X[:, 0])
+    np.testing.assert_array_equal(net.predict(frame), unnamed.predict(X))
+
+
 def test_a_regression_with_gaps_knows_that_they_are_gaps():
     rng = np.random.default_rng(1)
     X = rng.standard_normal((120, 2))

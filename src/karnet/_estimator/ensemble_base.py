@@ -127,11 +127,11 @@ class KARNetworkCV(KAREstimator):
         """
         self._encoder = None
         if not is_frame(X) or holds_numbers_only(X):
-            X = validation.check_inputs(self, X, reset=True, finite=False)
-            if hasattr(X, "tocoo") or all_finite(X):
-                validation.refuse_infinite(X, getattr(self, "feature_names_in_", None))
-                return X
-        columns, names = validation.check_columns(self, X, reset=is_frame(X))
+            numbers = validation.check_inputs(self, X, reset=True, finite=False)
+            if hasattr(numbers, "tocoo") or all_finite(numbers):
+                validation.refuse_infinite(numbers, getattr(self, "feature_names_in_", None))
+                return numbers
+        columns, names = validation.check_columns(self, X, reset=True)
         weight = validation.check_weight(sample_weight, len(columns[0]))
         weights = np.ones(len(columns[0])) if weight is None else weight
         kept = weights > 0.0
