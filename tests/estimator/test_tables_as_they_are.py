@@ -43,7 +43,7 @@ def fitted():
 
 
 def test_a_mixed_table_is_learned_and_named_as_the_user_has_it(fitted):
-    net, frame, y = fitted
+    net, frame, _ = fitted
     assert net.best_score_ > 0.8
     assert list(net.feature_names_in_) == list(frame.columns)
     assert net.n_features_in_ == len(net.feature_importances_) == frame.shape[1]
