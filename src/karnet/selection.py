@@ -9,7 +9,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.metrics import r2_score
 
-from ._ensemble.jackknife import jackknife_plus
+from ._arrays.namespace import check_device
+from ._arrays.threads import ONE_THREAD
+from ._ensemble.jackknife import cv_plus, jackknife_plus
 from ._estimator import validation
 from ._estimator.calibration import Calibration
 from ._estimator.dask_methods import lazy_for_dask, passes_over
@@ -382,12 +384,17 @@ class KARRegressorCV(Scored, RegressorMixin, KARNetworkCV):
     def predict_interval(self, X: Any, coverage: float = 0.9) -> NDArray[Any]:
         """Predict intervals that contain the targets of new rows with about a given probability.
 
-        They are jackknife+ intervals: quantiles, over all rows of the training set, of the
-        prediction of the networks fitted without that row, plus or minus their error on it. For
-        networks of infinite width that no target shaped, they contain at least ``2 coverage - 1``
-        of new targets, whatever the distribution. Other networks are treated in the same way, with
-        errors from folds, or with predictions of the networks fitted to all rows. On average, all
-        contain about `coverage` of new targets.
+        They are quantiles, over the rows of the training set, of the prediction of networks fitted
+        without a row, plus or minus their error on it. Tables of at most 400 rows are divided into
+        five folds for this (CV+): scales, ridges and input metrics are selected again without the
+        rows of each fold. In longer tables each row is left out alone (jackknife+), and in the
+        leaves of trees, where one row hardly changes predictions, networks of all rows predict. On
+        average, the intervals contain about `coverage` of new targets. Whatever the distribution,
+        those of networks that no target shaped contain at least ``2 coverage - 1``.
+
+        If n rows are too few for the coverage, which is then above ``n / (n + 1)``, the interval of
+        the largest error is widened as that of Student's distribution would be. Every interval
+        contains its prediction.
 
         Parameters
         ----------
@@ -404,7 +411,13 @@ class KARRegressorCV(Scored, RegressorMixin, KARNetworkCV):
         coverage = check_share("coverage", coverage)
         X = self._rows(X)
         predictions = self._predictions_for(X)
-        members = self.estimators_, self.weights_
-        ends = jackknife_plus(*members, predictions, X, self._errors, self._weight, coverage)
+        folds = getattr(self, "_folds", None)  # files of earlier versions have none
+        if folds is not None:
+            with ONE_THREAD():
+                without = folds.predictions(X, check_device(self.device))
+            ends = cv_plus(predictions, without, folds, coverage)
+        else:
+            members = self.estimators_, self.weights_
+            ends = jackknife_plus(*members, predictions, X, self._errors, self._weight, coverage)
         ends = ends * self._scale[:, None] + self._mean[:, None]
         return ends[:, 0] if self._one_output else ends

@@ -20,6 +20,7 @@ TAGS = {
     "Activation": "karnet.activations.Activation",
     "Centre": "karnet._lstsq.statistics.Centre",
     "ExpOf": "karnet.activations.ExpOf",
+    "Folds": "karnet._ensemble.folds.Folds",
     "Gram": "karnet._lstsq.statistics.Gram",
     "Indicators": "karnet._ensemble.views.Indicators",
     "InfiniteLayers1": "karnet.files._format_1.InfiniteLayers1",
