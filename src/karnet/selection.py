@@ -8,12 +8,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.metrics import r2_score
+from sklearn.utils.validation import check_is_fitted
 
 from ._arrays.namespace import check_device
 from ._arrays.threads import ONE_THREAD
 from ._ensemble.jackknife import cv_plus, jackknife_plus
 from ._estimator import validation
-from ._estimator.calibration import Calibration
+from ._estimator.calibration import Calibration, prediction_sets
 from ._estimator.dask_methods import lazy_for_dask, passes_over
 from ._estimator.ensemble_base import KARNetworkCV
 from ._estimator.scoring import Scored
@@ -104,6 +105,11 @@ class KARClassifierCV(Scored, ClassifierMixin, KARNetworkCV):
     feature_names_in_ : ndarray of str
         Names of the features seen during `fit`, if all of them are strings.
 
+    References
+    ----------
+    M. Sadinle, J. Lei and L. Wasserman, "Least ambiguous set-valued classifiers with bounded error
+    levels", 2019.
+
     Examples
     --------
     >>> from sklearn.datasets import load_iris
@@ -178,7 +184,11 @@ class KARClassifierCV(Scored, ClassifierMixin, KARNetworkCV):
         """Set the score and the map to probabilities from left-out predictions."""
         self.best_score_ = accuracy(codes, left_out, weight)
         doubt = WRONG_LABELS / (len(codes) if weight is None else max(weight.sum(), 1.0))
-        self.knee_, self.temperature_, self.doubt_ = Calibration.of(codes, left_out, weight, doubt)
+        calibration = Calibration.of(codes, left_out, weight, doubt)
+        self.knee_, self.temperature_, self.doubt_ = calibration
+        probabilities = calibration.probabilities(left_out)
+        self._true_probabilities = probabilities[np.arange(len(codes)), codes]
+        self._true_weight = weight
 
     @lazy_for_dask
     def decision_function(self, X: Any) -> NDArray[Any]:
@@ -230,6 +240,39 @@ class KARClassifierCV(Scored, ClassifierMixin, KARNetworkCV):
         # Files of earlier versions have no knee.
         knee = getattr(self, "knee_", np.inf)
         return Calibration(knee, self.temperature_, self.doubt_).probabilities(scores)
+
+    @lazy_for_dask
+    def predict_set(self, X: Any, coverage: float = 0.9) -> NDArray[Any]:
+        """Predict sets of classes that contain the class of a row with about a given probability.
+
+        They are conformal sets: those classes whose probability is at least a threshold, which the
+        left-out probabilities of the classes of the training set reach with the given frequency.
+        One more row, which does not reach it, is counted. Sample weights are counts, and rows
+        without a left-out prediction do not count. On average over tables, sets contain about
+        `coverage` of new classes, or more if single classes do. A set is never empty, and contains
+        all classes if n rows are too few for the coverage, which is then above ``n / (n + 1)``.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+            The inputs.
+        coverage : float, default=0.9
+            The probability.
+
+        Returns
+        -------
+        ndarray of bool of shape (n_samples, n_classes)
+            Whether each class is in the set, in the order of `classes_`.
+        """
+        coverage = check_share("coverage", coverage)
+        check_is_fitted(self)
+        left_out = getattr(self, "_true_probabilities", None)
+        if left_out is None:
+            raise ValueError(
+                "predict_set needs left-out probabilities, which models of this version keep: fit "
+                "the model again."
+            )
+        return prediction_sets(self.predict_proba(X), left_out, self._true_weight, coverage)
 
 
 def _of_two(decision: Array) -> Array:

@@ -6,13 +6,16 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from scipy.stats import t as student
+from scipy.special import stdtrit
 
 from .._network.layers import Network
 from .._rows.memory import block_slices, dense
 from .._util.types import Array
 from .folds import Folds
 from .member import Member
+
+# Share of all weights by which a sum of weights may differ from a bound due to rounding.
+ROUNDING = 1e-9
 
 
 def jackknife_plus(
@@ -39,7 +42,7 @@ def jackknife_plus(
     e = errors[judged]
     weights = np.ones(len(e)) if weight is None else weight[judged]
     if all(member.path is None for member in members):
-        spread = np.stack([_quantile(np.abs(each)[None], weights, coverage)[0] for each in e.T])
+        spread = np.stack([quantile(np.abs(each)[None], weights, coverage)[0] for each in e.T])
         ends = np.stack([predictions - spread, predictions + spread], axis=-1)
         return _around(predictions, ends, len(e), coverage)
     ends = np.empty((*predictions.shape, 2))
@@ -69,8 +72,8 @@ def cv_plus(predictions: Array, without: Array, folds: Folds, coverage: float) -
 
 def _ends(without: Array, spread: Array, weight: Array, coverage: float) -> Array:
     """Return the quantiles of predictions without a row less and plus the error on it, (k, 2)."""
-    low = -_quantile(spread - without, weight, coverage)
-    return np.stack([low, _quantile(without + spread, weight, coverage)], axis=-1)
+    low = -quantile(spread - without, weight, coverage)
+    return np.stack([low, quantile(without + spread, weight, coverage)], axis=-1)
 
 
 def _around(predictions: Array, ends: Array, n: int, coverage: float) -> Array:
@@ -86,11 +89,16 @@ def widening(n: int, coverage: float) -> float:
     The largest of n errors is about their ``n / (n + 1)`` quantile. The factor is the ratio of
     quantiles of Student's distribution.
     """
-    largest = n / (n + 1)
-    if coverage <= largest:
+    if not too_few(n, coverage):
         return 1.0
-    wanted, known = student.ppf([(1.0 + coverage) / 2.0, (1.0 + largest) / 2.0], max(n - 1, 1))
-    return float(wanted / known)
+    largest = n / (n + 1)
+    freedom = max(n - 1, 1)
+    return float(stdtrit(freedom, (1.0 + coverage) / 2.0) / stdtrit(freedom, (1.0 + largest) / 2.0))
+
+
+def too_few(n: int, coverage: float) -> bool:
+    """Return whether a quantile of n values and one at infinity is infinite."""
+    return coverage * (n + 1) > n * (1.0 + ROUNDING)
 
 
 def _slopes(member: Member, X: Array) -> Array:
@@ -104,10 +112,10 @@ def _slopes(member: Member, X: Array) -> Array:
     return np.asarray((inner @ path.U.T) * root + path.weight / path.weight.sum())
 
 
-def _quantile(values: Array, weight: Array, coverage: float) -> Array:
+def quantile(values: Array, weight: Array, coverage: float) -> Array:
     """Return the `coverage` quantile of each row of values, counting one more value at infinity."""
     order = np.argsort(values, axis=1)
     upto = np.cumsum(weight[order], axis=1)
-    first = (upto < coverage * (weight.sum() + weight.mean()) - 1e-9 * weight.sum()).sum(axis=1)
+    first = (upto < coverage * (weight.sum() + weight.mean()) - ROUNDING * weight.sum()).sum(axis=1)
     place = np.minimum(first, values.shape[1] - 1)
     return np.asarray(np.take_along_axis(values, order, axis=1)[np.arange(len(values)), place])
