@@ -432,8 +432,8 @@ class KARRegressorCV(Scored, RegressorMixin, KARNetworkCV):
         five folds for this (CV+): scales, ridges and input metrics are selected again without the
         rows of each fold. In longer tables each row is left out alone (jackknife+), and in the
         leaves of trees, where one row hardly changes predictions, networks of all rows predict. On
-        average, the intervals contain about `coverage` of new targets. Whatever the distribution,
-        those of networks that no target shaped contain at least ``2 coverage - 1``.
+        average, the intervals contain about `coverage` of new targets. There is no guarantee for
+        every distribution, because all targets have a part in the selection of views and kernels.
 
         If n rows are too few for the coverage, which is then above ``n / (n + 1)``, the interval of
         the largest error is widened as that of Student's distribution would be. Every interval
