@@ -52,8 +52,9 @@ TRUST := .venv/bin/python -m trust
 
 .PHONY: trust fuzz faults soak
 
-trust: .venv/.trust .venv-oldest/.made ## accuracy of least squares compared with LAPACK; reproducibility
+trust: .venv/.trust .venv-oldest/.made ## accuracy of least squares compared with LAPACK; coverage of intervals and sets; reproducibility
 	$(SINGLE_THREADED) $(TRUST).numbers
+	$(SINGLE_THREADED) $(TRUST).coverage
 	$(TRUST).determinism
 
 fuzz: .venv/.trust ## bad input and attacks, 10^5 cases

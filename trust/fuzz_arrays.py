@@ -85,7 +85,8 @@ def _fitted(net: Any, rng: Rng) -> Any:
 
 def _predict(net: Any, X: Any, y: Any, weight: Any, Z: Any) -> None:
     net = _fitted(net, np.random.default_rng(0))
-    methods = ["predict", "predict_proba", "decision_function", "predict_interval"]
+    methods = ["predict", "predict_proba", "decision_function"]
+    methods += ["predict_interval", "predict_set"]
     for method in methods:
         if hasattr(net, method):
             finite(_unchanged(net, lambda method=method: getattr(net, method)(X)))

@@ -115,7 +115,8 @@ def packed(contents: dict[str, bytes | str], compression: int = zipfile.ZIP_DEFL
 
 def used(model: Any, rows: Any) -> None:
     """Call all prediction methods of a loaded model."""
-    for method in ("predict", "predict_proba", "decision_function", "predict_interval"):
+    methods = ("predict", "predict_proba", "decision_function", "predict_interval", "predict_set")
+    for method in methods:
         if hasattr(model, method):
             getattr(model, method)(rows)
 

@@ -8,10 +8,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.metrics import r2_score
+from sklearn.utils.validation import check_is_fitted
 
-from ._ensemble.jackknife import jackknife_plus
+from ._arrays.namespace import check_device
+from ._arrays.threads import ONE_THREAD
+from ._ensemble.jackknife import cv_plus, jackknife_plus
 from ._estimator import validation
-from ._estimator.calibration import Calibration
+from ._estimator.calibration import Calibration, prediction_sets
 from ._estimator.dask_methods import lazy_for_dask, passes_over
 from ._estimator.ensemble_base import KARNetworkCV
 from ._estimator.scoring import Scored
@@ -108,6 +111,11 @@ class KARClassifierCV(Scored, ClassifierMixin, KARNetworkCV):
     feature_names_in_ : ndarray of str
         Names of the features seen during `fit`, if all of them are strings.
 
+    References
+    ----------
+    M. Sadinle, J. Lei and L. Wasserman, "Least ambiguous set-valued classifiers with bounded error
+    levels", 2019.
+
     Examples
     --------
     >>> from sklearn.datasets import load_iris
@@ -184,7 +192,11 @@ class KARClassifierCV(Scored, ClassifierMixin, KARNetworkCV):
         """Set the score and the map to probabilities from left-out predictions."""
         self.best_score_ = accuracy(codes, left_out, weight)
         doubt = WRONG_LABELS / (len(codes) if weight is None else max(weight.sum(), 1.0))
-        self.knee_, self.temperature_, self.doubt_ = Calibration.of(codes, left_out, weight, doubt)
+        calibration = Calibration.of(codes, left_out, weight, doubt)
+        self.knee_, self.temperature_, self.doubt_ = calibration
+        probabilities = calibration.probabilities(left_out)
+        self._true_probabilities = probabilities[np.arange(len(codes)), codes]
+        self._true_weight = weight
 
     @lazy_for_dask
     def decision_function(self, X: Any) -> NDArray[Any]:
@@ -236,6 +248,39 @@ class KARClassifierCV(Scored, ClassifierMixin, KARNetworkCV):
         # Files of earlier versions have no knee.
         knee = getattr(self, "knee_", np.inf)
         return Calibration(knee, self.temperature_, self.doubt_).probabilities(scores)
+
+    @lazy_for_dask
+    def predict_set(self, X: Any, coverage: float = 0.9) -> NDArray[Any]:
+        """Predict sets of classes that contain the class of a row with about a given probability.
+
+        They are conformal sets: those classes whose probability is at least a threshold, which the
+        left-out probabilities of the classes of the training set reach with the given frequency.
+        One more row, which does not reach it, is counted. Sample weights are counts, and rows
+        without a left-out prediction do not count. On average over tables, sets contain about
+        `coverage` of new classes, or more if single classes do. A set is never empty, and contains
+        all classes if n rows are too few for the coverage, which is then above ``n / (n + 1)``.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+            The inputs.
+        coverage : float, default=0.9
+            The probability.
+
+        Returns
+        -------
+        ndarray of bool of shape (n_samples, n_classes)
+            Whether each class is in the set, in the order of `classes_`.
+        """
+        coverage = check_share("coverage", coverage)
+        check_is_fitted(self)
+        left_out = getattr(self, "_true_probabilities", None)
+        if left_out is None:
+            raise ValueError(
+                "predict_set needs left-out probabilities, which models of this version keep: fit "
+                "the model again."
+            )
+        return prediction_sets(self.predict_proba(X), left_out, self._true_weight, coverage)
 
 
 def _of_two(decision: Array) -> Array:
@@ -395,12 +440,17 @@ class KARRegressorCV(Scored, RegressorMixin, KARNetworkCV):
     def predict_interval(self, X: Any, coverage: float = 0.9) -> NDArray[Any]:
         """Predict intervals that contain the targets of new rows with about a given probability.
 
-        They are jackknife+ intervals: quantiles, over all rows of the training set, of the
-        prediction of the networks fitted without that row, plus or minus their error on it. For
-        networks of infinite width that no target shaped, they contain at least ``2 coverage - 1``
-        of new targets, whatever the distribution. Other networks are treated in the same way, with
-        errors from folds, or with predictions of the networks fitted to all rows. On average, all
-        contain about `coverage` of new targets.
+        They are quantiles, over the rows of the training set, of the prediction of networks fitted
+        without a row, plus or minus their error on it. Tables of at most 400 rows are divided into
+        five folds for this (CV+): scales, ridges and input metrics are selected again without the
+        rows of each fold. In longer tables each row is left out alone (jackknife+), and in the
+        leaves of trees, where one row hardly changes predictions, networks of all rows predict. On
+        average, the intervals contain about `coverage` of new targets. There is no guarantee for
+        every distribution, because all targets have a part in the selection of views and kernels.
+
+        If n rows are too few for the coverage, which is then above ``n / (n + 1)``, the interval of
+        the largest error is widened as that of Student's distribution would be. Every interval
+        contains its prediction.
 
         Parameters
         ----------
@@ -417,7 +467,13 @@ class KARRegressorCV(Scored, RegressorMixin, KARNetworkCV):
         coverage = check_share("coverage", coverage)
         X = self._rows(X)
         predictions = self._predictions_for(X)
-        members = self.estimators_, self.weights_
-        ends = jackknife_plus(*members, predictions, X, self._errors, self._weight, coverage)
+        folds = getattr(self, "_folds", None)  # files of earlier versions have none
+        if folds is not None:
+            with ONE_THREAD():
+                without = folds.predictions(X, check_device(self.device))
+            ends = cv_plus(predictions, without, folds, coverage)
+        else:
+            members = self.estimators_, self.weights_
+            ends = jackknife_plus(*members, predictions, X, self._errors, self._weight, coverage)
         ends = ends * self._scale[:, None] + self._mean[:, None]
         return ends[:, 0] if self._one_output else ends

@@ -78,12 +78,15 @@ def fitted_cv(task, width=1500):
     return kind(random_state=0, n_estimators=3, width=width).fit(X, TARGETS[task])
 
 
+METHODS = ("predict", "predict_proba", "decision_function", "predict_interval", "predict_set")
+
+
 def assert_comes_back(estimator, path, rows=NEW):
     """Save and load; the same predictions, bit for bit, and the same file if saved again."""
     save(estimator, path)
     again = load(path)
     assert type(again) is type(estimator)
-    for method in ("predict", "predict_proba", "decision_function", "predict_interval"):
+    for method in METHODS:
         if hasattr(estimator, method):
             np.testing.assert_array_equal(
                 getattr(again, method)(rows), getattr(estimator, method)(rows), strict=True

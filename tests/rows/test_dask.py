@@ -303,7 +303,7 @@ def test_averages_of_few_rows_are_fitted_and_predict_lazily(table):
 def test_averages_predict_lazily_from_the_leaves_of_trees(table):
     X, y, labels = table
     net = KARClassifierCV(width=200, random_state=0).fit(X, labels)
-    for name in ("predict", "predict_proba", "decision_function"):
+    for name in ("predict", "predict_proba", "decision_function", "predict_set"):
         found, expected = getattr(net, name)(cut(X)), getattr(net, name)(X)
         assert isinstance(found, da.Array)
         np.testing.assert_allclose(found.compute(), expected, atol=1e-6)

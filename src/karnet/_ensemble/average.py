@@ -16,6 +16,7 @@ from .._network.local import LocalNetwork, local_metric
 from .._rows.inputs import Inputs
 from .._util.progress import Progress, Report
 from .._util.types import Array, Indices, Mask
+from .folds import Folds, can_be_folded, without_folds
 from .leaves import LOCAL_SIZES, LocalSizes, sizes_for
 from .local_members import (
     Parts,
@@ -54,6 +55,8 @@ class SearchSizes:
     margin_of_long_tables: float = 0.05
     # Largest number of members for a table with more rows than the search uses.
     n_members_of_long_tables: int = 2
+    # Largest number of rows of a table whose average is also fitted without each fold.
+    folded: int = 400
     # About the number of rows over which importances are averaged.
     importance_rows: int = 300
 
@@ -74,6 +77,7 @@ class Average:
     left_out: Array  # for every row the prediction of members fitted without it, or NaN
     # The rows that judge the average: all rows, or those whose labels had no part in the search.
     honest: Mask
+    folds: Folds | None = None  # averages fitted without each fold, of a short table
 
     def importances(self, d: int, weight: Array, device: str | None = None) -> Array:
         """Return the mean over members of the diagonal of the metric of d inputs, of sum one."""
@@ -117,20 +121,23 @@ def fit_average(
     seconds: float = np.inf,
     device: str | None = None,
     report: Report | None = None,
+    folded: bool = False,
 ) -> Average:
     """Search for members, and fit at most `n_members` of the best of them to all rows.
 
     The targets hold the rule that judges members. `strata` are groups of rows with equal shares in
     samples and folds. `width` is the largest number of rows that are fitted as a whole, and the
     largest number of rows of the leaves into which trees divide longer tables. Leaves are solved on
-    the device. `report` is called after each step.
+    the device. `report` is called after each step. If `folded`, members of a short table are also
+    fitted without each fold.
     """
     budget, progress = Budget(seconds, perf_counter(), device), Progress(report, seconds)
     width = budget.sizes.width if width is None else width
     if len(inputs) > budget.rows_of_kernel(min(SEARCH_SIZES.undivided, width)):
         return _local_average(inputs, targets, rng, n_members, width, budget, progress)
     X = inputs.map(np.asarray)
-    return _whole_average(X, targets, strata, rng, n_members, width, budget, progress)
+    options = n_members, width, folded, budget, progress
+    return _whole_average(X, targets, strata, rng, *options)
 
 
 def _whole_average(
@@ -140,6 +147,7 @@ def _whole_average(
     rng: np.random.RandomState,
     n_members: int,
     width: int,
+    folded: bool,
     budget: Budget,
     progress: Progress,
 ) -> Average:
@@ -171,7 +179,11 @@ def _whole_average(
             members.append(Search(X, targets, folds).like(member))
             which = f"network {len(members)} of {len(few)}"
             progress.step("fit", which, len(X), fit_work, members[-1].error)
-    return _mean_of(members[:n_members], tried, np.ones(len(X), dtype=bool))
+    average = _mean_of(members[:n_members], tried, np.ones(len(X), dtype=bool))
+    folded = folded and whole and len(X) <= SEARCH_SIZES.folded and budget.searches(whole)
+    if not folded or not can_be_folded(average.members, search.folds, len(X)):
+        return average
+    return replace(average, folds=without_folds(X, average.members, targets, search.folds))
 
 
 def _local_average(

@@ -79,17 +79,7 @@ class Search:
 
     def plain(self, kernel: str, views: Iterable[str]) -> list[Member]:
         """Return the best member of each view with this kernel."""
-        return [
-            self._best(
-                [
-                    Shape(name, kernel, scale, depth)
-                    for scale in SCALES.get(kernel, (1.0,))
-                    for depth in DEPTHS.get(kernel, (1,))
-                ],
-                *self.views[name],
-            )
-            for name in views
-        ]
+        return [self._best(_shapes(Shape(name, kernel)), *self.views[name]) for name in views]
 
     def _best(self, shapes: list[Shape], view: View, A: Array) -> Member:
         """Return the best member for all rows A, near the best one for the sample."""
@@ -121,8 +111,8 @@ class Search:
 
     def _stretched(self, before: Member) -> Member:
         """Return the best member whose view is stretched by the metric of the member before."""
-        view, k = _stretched_view(before, self.targets.weight), before.shape.rounds + 1
-        shapes = [replace(before.shape, scale=scale, rounds=k) for scale in STRETCHED_SCALES]
+        view = _stretched_view(before, self.targets.weight)
+        shapes = _shapes(replace(before.shape, rounds=before.shape.rounds + 1))
         A = stretch(before.rounds[0].X_fit_, view.root)
         return replace(self._best(shapes, view, A), before=before)
 
@@ -153,6 +143,17 @@ class Search:
         return replace(again, error=self.targets.error(left_out), left_out=left_out)
 
 
+def _shapes(like: Shape) -> list[Shape]:
+    """Return the shapes that are tried with the view, the kernel and the rounds of another."""
+    if like.rounds:
+        return [replace(like, scale=scale) for scale in STRETCHED_SCALES]
+    return [
+        replace(like, scale=scale, depth=depth)
+        for scale in SCALES.get(like.kernel, (1.0,))
+        for depth in DEPTHS.get(like.kernel, (1,))
+    ]
+
+
 def _stretched_view(member: Member, weight: Array) -> Stretched:
     """Return the view of a member, stretched by its metric over its own rows."""
     assert isinstance(member.network, Network)
@@ -180,3 +181,28 @@ def renewed(member: Member, A: Array, targets: RidgeTargets) -> tuple[View, Arra
     before = refitted(member.before, A, targets)
     view = _stretched_view(before, targets.weight)
     return view, stretch(A, view.root), before
+
+
+def selected_again(members: Sequence[Member], kept: Indices, targets: RidgeTargets) -> list[Member]:
+    """Return members fitted to the rows kept, each with the view, kernel and rounds of another.
+
+    Scales, depths, ridges and metrics are those for the rows kept, near those of the other member.
+    """
+    found: dict[tuple[str, str, int], Member] = {}  # rounds that several members have in common
+
+    def again(member: Member) -> Member:
+        shape = member.shape
+        key = shape.view, shape.kernel, shape.rounds
+        if key not in found:
+            A = member.rounds[0].X_fit_[kept]
+            if member.before is None:
+                view, before = member.view, None
+            else:
+                before = again(member.before)
+                view = _stretched_view(before, targets.weight)
+                A = stretch(A, view.root)
+            near = fit_near(member, _shapes(shape), view, A, targets)
+            found[key] = replace(near, before=before)
+        return found[key]
+
+    return [again(member) for member in members]

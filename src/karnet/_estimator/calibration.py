@@ -1,4 +1,4 @@
-"""Probabilities of classes from scores, calibrated on left-out scores.
+"""Probabilities of classes from scores, and sets of classes, calibrated on left-out scores.
 
 The scores of a class estimate its probability, but they are not bounded by 0 and 1. A softmax makes
 probabilities of them that depend on differences of scores only. Where classes overlap, normalised
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 from scipy.special import softmax
 
+from .._ensemble.jackknife import quantile, too_few
 from .._util.types import Array
 from ..loo import log_loss
 
@@ -77,3 +78,25 @@ def bent(scores: Array, knee: float) -> Array:
     if np.isinf(knee):
         return scores
     return np.asarray(np.log(np.logaddexp(0.0, np.maximum(scores / knee, LEAST_SCORE))))
+
+
+def prediction_sets(
+    probabilities: Array, left_out: Array, weight: Array | None, coverage: float
+) -> NDArray[np.bool_]:
+    """Return which classes are in the conformal set of each row.
+
+    They are those with a probability of at least a threshold, which the left-out probability of the
+    class of most rows of the training set reaches. Of all sets of the same coverage, those by a
+    threshold on the true probabilities are the smallest (Sadinle, Lei and Wasserman, 2019).
+
+    `probabilities` are those of the classes of new rows, `left_out` the left-out probability of the
+    class of each row of the training set, and `weight` its sample weights. The most probable class
+    is always in the set. If there are too few rows for the coverage, all classes are.
+    """
+    if too_few(len(left_out), coverage):
+        return np.ones(probabilities.shape, dtype=bool)
+    weights = np.ones(len(left_out)) if weight is None else weight
+    threshold = -quantile(-left_out[None], weights, coverage)[0]
+    chosen = probabilities >= threshold
+    chosen[np.arange(len(chosen)), probabilities.argmax(axis=1)] = True
+    return np.asarray(chosen)

@@ -204,6 +204,7 @@ class KARNetworkCV(KAREstimator):
             "n_members": check_positive_integer("n_estimators", self.n_estimators),
             "width": None,
             "report": report,
+            "folded": not is_classifier(self),
         }
         if self.width is not None:
             limits["width"] = check_positive_integer("width", self.width)
@@ -220,8 +221,10 @@ class KARNetworkCV(KAREstimator):
         targets = RidgeTargets(Y, weights, ridges, splits, enough)
         with ONE_THREAD():
             average = fit_average(inputs.of(is_kept), targets, strata, rng, **limits)
-        # Only prediction intervals need the paths, which are large.
-        needed = None if is_classifier(self) else targets
+        # Only prediction intervals need the paths, which are large, or else the folds.
+        needed = None if is_classifier(self) or average.folds is not None else targets
+        if not is_classifier(self):
+            self._folds = average.folds
         self.estimators_ = [member.trimmed(needed) for member in average.members]
         self.weights_, self._offset = average.weights, average.offset
         self.cv_results_ = _results(average)

@@ -163,6 +163,11 @@ def _check_predictions(net: Any, rows: NDArray[Any], n_classes: int) -> None:
         del predictions["predict"]
         _expect(net.classes_.shape == (n_classes,))
         _expect(predictions["predict_proba"].shape == (len(rows), n_classes))
+    if hasattr(net, "_true_probabilities"):
+        known, weight = net._true_probabilities, net._true_weight
+        _expect(known.ndim == 1 and (weight is None or weight.shape == known.shape))
+        sets = net.predict_set(rows)
+        _expect(sets.shape == (len(rows), n_classes) and sets.dtype == bool)
     for each in predictions.values():
         _expect(each.dtype.kind == "f" and bool(np.isfinite(each).all()))
 

@@ -21,6 +21,7 @@ TAGS = {
     "Centre": "karnet._lstsq.statistics.Centre",
     "Dates": "karnet._ensemble.columns.Dates",
     "ExpOf": "karnet.activations.ExpOf",
+    "Folds": "karnet._ensemble.folds.Folds",
     "Gram": "karnet._lstsq.statistics.Gram",
     "Indicators": "karnet._ensemble.views.Indicators",
     "InfiniteLayers1": "karnet.files._format_1.InfiniteLayers1",
