@@ -161,7 +161,7 @@ def test_an_interrupted_search_leaves_no_thread_behind(number):
         KARClassifierCV(random_state=0).fit(X, X[:, 0] > 0)
     # Although the caught exception still holds all frames.
     assert raised.tb is not None
-    assert threading.active_count() == before
+    assert threading.active_count() <= before
 
 
 def test_a_lack_of_memory_is_a_sentence_even_if_lapack_says_nothing():
