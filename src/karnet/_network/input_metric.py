@@ -147,13 +147,18 @@ def _city_block(kernel: KernelMap, A: Array, Z: Array, V: Array) -> Iterable[Arr
     if arrays.is_host(A):
         n_values = 1 + np.count_nonzero(np.diff(np.sort(Z, axis=0), axis=0), axis=0)
         n_cached = CACHED_ROWS
-    for j in np.flatnonzero(n_values <= FEW_VALUES):  # sums over the centres of each value
+    few = n_values <= FEW_VALUES
+    two = np.flatnonzero(few & (n_values == 2))
+    n_together = max(len(Z) // V.shape[1], 1)  # columns whose products take no more than K
+    for js in (two[start : start + n_together] for start in range(0, len(two), n_together)):
+        slopes[:, :, js] = np.moveaxis(_of_two_values(K, A[:, js], Z[:, js], V), 2, 0)
+    for j in np.flatnonzero(few & (n_values != 2)):  # sums over the centres of each value
         values, codes = np.unique(Z[:, j], return_inverse=True)
         of_value = codes[:, None] == np.arange(len(values))
         sums = K @ (of_value[:, :, None] * V[:, None]).reshape(len(Z), -1)
         sums = sums.reshape(len(A), len(values), -1)
         slopes[:, :, j] = np.einsum("ik,ikc->ci", np.sign(values - A[:, [j]]), sums)
-    many = [(j, xp.asarray(Z[:, j], copy=True)) for j in np.flatnonzero(n_values > FEW_VALUES)]
+    many = [(j, xp.asarray(Z[:, j], copy=True)) for j in np.flatnonzero(~few)]
     for rows in (slice(start, start + n_cached) for start in range(0, len(A), n_cached)):
         for j, column in many:
             # The signs of differences; NumPy's own function takes three times as long.
@@ -164,6 +169,18 @@ def _city_block(kernel: KernelMap, A: Array, Z: Array, V: Array) -> Iterable[Arr
             slopes[:, rows, j] = (signs @ V).T
     slopes /= kernel.scale
     return slopes
+
+
+def _of_two_values(K: Array, A: Array, Z: Array, V: Array) -> Array:
+    """Return the sums of ``sign(z - a) K(a, z) v`` over centres with two values in each column.
+
+    The shape is that of A with a last axis for the columns of V.
+    """
+    low, high = Z.min(axis=0), Z.max(axis=0)
+    of_high = (high == Z)[:, :, None] * V[:, None]
+    above = (K @ of_high.reshape(len(Z), -1)).reshape(*A.shape, -1)
+    below = (K @ V)[:, None] - above
+    return np.asarray(np.sign(high - A)[..., None] * above + np.sign(low - A)[..., None] * below)
 
 
 def _profile_slope(kernel: KernelMap, G: Array, step: Array) -> Array:
