@@ -1,6 +1,6 @@
 """The columns of a table as numbers: gaps are filled, categories and dates become numbers.
 
-No label has a part in it. A column of numbers with gaps is filled with its median, and an indicator
+No target has a part in the encoding. A column of numbers with gaps is filled with its median, and an indicator
 of gaps follows. A categorical column becomes an indicator for each category, so that two rows
 differ in it by the same amount whatever their categories are. A category that was not seen has
 none of the indicators. A date becomes the time since 1970, the month, the day of the week and the
@@ -15,9 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._rows.frames import DATE, Column, label
-from .._util.types import Array, Indices
+from .._util.types import Array, Indices, Mask
 
-# Largest number of categories of a column with an indicator each; the rarest others share one.
+# Largest number of categories of a column with an indicator each; all rarer ones share one.
 MOST_LABELS = 100
 # The days since 1970 of a Monday.
 MONDAY = 4
@@ -53,13 +53,13 @@ class Labels:
     """A categorical column."""
 
     labels: Column  # the categories with an indicator of their own, sorted
-    rare: Column  # those that share one, sorted
+    rare: Column  # the categories that share an indicator, sorted
     has_gaps: bool  # whether an indicator of gaps follows
 
     @classmethod
     def of(cls, values: Column, weight: Array) -> Labels:
         """Return the encoding of these values."""
-        known = np.array([each is not None for each in values], dtype=bool)
+        known = _known(values)
         labels, codes = np.unique(values[known].astype(str), return_inverse=True)
         order = np.argsort(-np.bincount(codes, weight[known], len(labels)), kind="stable")
         first, rest = np.sort(order[:MOST_LABELS]), np.sort(order[MOST_LABELS:])
@@ -72,7 +72,7 @@ class Labels:
 
     def __call__(self, values: Column) -> list[Array]:
         """Return the columns."""
-        known = np.array([each is not None for each in values], dtype=bool)
+        known = _known(values)
         text = np.array([each or "" for each in values], dtype=str)
         columns = [(text == each) & known for each in self.labels]
         if len(self.rare):
@@ -80,6 +80,11 @@ class Labels:
         if self.has_gaps:
             columns.append(~known)
         return [column.astype(np.float64) for column in columns]
+
+
+def _known(values: Column) -> Mask:
+    """Return which values of a categorical column are no gaps."""
+    return np.array([each is not None for each in values], dtype=bool)
 
 
 @dataclass(frozen=True)
@@ -175,8 +180,8 @@ def _as_fitted(encoding: Encoding, column: Column, name: str) -> Column:
         text[:] = [None if each != each else label(each, name) for each in column]
         return text
     kind, described = ("f", "numbers") if isinstance(encoding, Numbers) else ("M", "dates")
-    gaps = column.dtype.kind == "O" and all(each is None for each in column)
-    if gaps or (column.dtype.kind == "f" and np.isnan(column).all()):
+    no_text = column.dtype.kind == "O" and not _known(column).any()
+    if no_text or (column.dtype.kind == "f" and np.isnan(column).all()):
         return np.full(len(column), np.nan if kind == "f" else np.array("NaT", DATE))
     if column.dtype.kind != kind:
         shown = next(each for each in column if each is not None and each == each)

@@ -227,6 +227,13 @@ def block_centre(A: Array, B: Array, weight: Array | None, bias: bool) -> Centre
     return Centre(total, mean, xp.zeros_like(mean), n)
 
 
+def _variance(A: Array, mean: Array) -> Array:
+    """Return the variance of each column, in memory without a copy of A."""
+    if arrays.is_host(A):
+        return np.asarray(arrays.column_squares(A) / len(A) - mean**2)
+    return arrays.namespace(A).mean((A - mean) ** 2, axis=0)
+
+
 def _shifted_products(A: Array, shift: Array, right: Array) -> tuple[Array, Array]:
     """Return the rows of A minus one row, as `minus` does, and their products with `right`.
 
@@ -320,18 +327,16 @@ class Gram:
         head = arrays.some_rows(A, slice(0, min(HEAD_ROWS, A.shape[0])))
         shift = xp.mean(head, axis=0)
         most = CLOSE_SQUARED_MEAN if arrays.is_host(A) else NEAR_SQUARED_MEAN
-        variance = arrays.column_squares(head) / head.shape[0] - shift**2
-        far = bool(xp.any(shift**2 > 0.5 * most * variance))
+        far = bool(xp.any(shift**2 > 0.5 * most * _variance(head, shift)))
         shift = shift if far else xp.zeros_like(shift)
         right = arrays.joined([B, arrays.full(A, (A.shape[0], 1), 1.0)], axis=1)
         if far and weight is None and arrays.is_host(A):
             A, products = _shifted_products(A, shift, right)
-            rows = A
+            AA = algebra.symmetric_product(A)
         else:
             A = minus(A, shift) if far else A
             rows, right = weighted(A, right, weight)
-            products = algebra.narrow_product(rows, right)
-        AA = algebra.symmetric_product(rows)
+            AA, products = algebra.symmetric_product(rows), algebra.narrow_product(rows, right)
         mean, mean_B = products[:, -1] / total, right[:, -1] @ right[:, :-1] / total
         algebra.add_outer(AA, -total, mean)
         if bool(xp.all(most * xp.linalg.diagonal(AA) >= total * mean**2)):

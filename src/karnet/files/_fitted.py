@@ -105,14 +105,11 @@ def _check_leaves(network: LocalNetwork) -> None:
 def _check_encoder(encoder: TableEncoder) -> None:
     for column in encoder.columns:
         if isinstance(column, Labels):
-            _expect(all(each.ndim == 1 and each.dtype.kind == "U" for each in _labels_of(column)))
+            labels = column.labels, column.rare
+            _expect(all(each.ndim == 1 and each.dtype.kind == "U" for each in labels))
         for part in column.parts if isinstance(column, Dates) else (column,):
             _expect(type(part.has_gaps) is bool)
             _expect(isinstance(part, Labels) or type(part.fill) is float)
-
-
-def _labels_of(column: Labels) -> tuple[NDArray[Any], NDArray[Any]]:
-    return column.labels, column.rare
 
 
 def _check_network(net: Any) -> None:
