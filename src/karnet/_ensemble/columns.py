@@ -1,10 +1,10 @@
 """The columns of a table as numbers: gaps are filled, categories and dates become numbers.
 
-No target has a part in the encoding. A column of numbers with gaps is filled with its median, and an indicator
-of gaps follows. A categorical column becomes an indicator for each category, so that two rows
-differ in it by the same amount whatever their categories are. A category that was not seen has
-none of the indicators. A date becomes the time since 1970, the month, the day of the week and the
-time of day.
+No target has a part in the encoding. A column of numbers with gaps is filled with its median, and
+an indicator of gaps follows. A categorical column becomes an indicator for each category, so that
+two rows differ in it by the same amount whatever their categories are. A category that was not seen
+has none of the indicators. A date becomes the time since 1970, the month, the day of the week and
+the hour.
 """
 
 from __future__ import annotations
