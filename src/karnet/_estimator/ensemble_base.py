@@ -229,15 +229,19 @@ class KARNetworkCV(KAREstimator):
         self.weights_, self._offset = average.weights, average.offset
         self.cv_results_ = _results(average)
         importances = average.importances(inputs.shape[1], weights, device)
-        if self._encoder is not None:
-            of_column = np.bincount(self._encoder.origins, importances, self.n_features_in_)
-            importances = of_column.astype(np.float64)
-        self.feature_importances_ = importances
+        self.feature_importances_ = self._of_columns(importances)
         left_out = np.empty((len(inputs), Y.shape[1]))
         left_out[kept] = average.left_out
         if not is_kept.all():
             left_out[~is_kept] = inputs.of(~is_kept).map(self._predictions_for)
         return left_out, average.honest & ~np.isnan(average.left_out[:, 0])
+
+    def _of_columns(self, importances: Array) -> Array:
+        """Return the importances of the columns of X, the sums over their encoded columns."""
+        if self._encoder is None:
+            return importances
+        sums = np.bincount(self._encoder.origins, importances, self.n_features_in_)
+        return sums.astype(np.float64)
 
     def _layer_table(self) -> TextTable | None:
         return table_of_members(self.estimators_) if hasattr(self, "estimators_") else None
