@@ -392,19 +392,22 @@ def _cached_distances(X: Any, Z: Any, p: int, lower: bool = False) -> Any:
     left = np.column_stack([-2.0 * P, np.ones(len(P), dtype), squares[0]])
     right = np.ascontiguousarray(np.column_stack([Q, squares[1], np.ones(len(Q), dtype)]).T)
     # Rows whose distance is a rounding error have almost the same squares.
-    rounding = 2.0 * SQUARE_DIGITS[dtype.char] * squares[0][:, None]
+    rounding = 2.0 * SQUARE_DIGITS[dtype.char] * squares[0]
     X, Z = (np.ascontiguousarray(M[:, ~squared], dtype=np.float64) for M in (X, Z))
     for rows in cached_rows(len(X), len(Z)):
         columns = slice(rows.stop if lower else len(Z))
-        total: Any = 0.0
+        total = np.zeros((), D.dtype)
         if squared.any():
-            total = left[rows] @ right[:, columns]
-            np.copyto(total, 0.0, where=total <= rounding[rows])
+            product = left[rows] @ right[:, columns]
+            if product.min() <= rounding[rows].max():
+                product[product <= rounding[rows, None]] = 0.0
+            total = product.astype(D.dtype, copy=False)
+        if squared.all() and p == 2:
+            total = np.sqrt(total)
         if not squared.all():
-            total += cdist(X[rows], Z[columns], "cityblock" if p == 1 else "euclidean")
+            metric = "cityblock" if p == 1 else "euclidean"
+            total = total + cdist(X[rows], Z[columns], metric).astype(D.dtype, copy=False)
         D[rows, columns] = total
-        if p == 2 and squared.all():
-            np.sqrt(D[rows, columns], out=D[rows, columns])
     return D
 
 

@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 
 from .._arrays import namespace as arrays
+from .._arrays.linalg import cached_rows
 from .._rows.memory import SIZES, block_slices, dense
 from .._util.types import Array, Indices, Mask
 from ..activations import Function
 from .infinite_width import KernelMap, kernel_network
 from .input_metric import outer_products
-from .layers import Network
+from .layers import Layer, Network
 
 # Rows of a node whose random combination is the direction in which the node is cut.
 DIRECTION_ROWS = 400
@@ -199,12 +200,17 @@ class LocalNetwork:
                 for chunk in _chunks(len(rows), len(layer.V), device):
                     some = rows[chunk]
                     new = _placed(A[some].astype(layer.V.dtype, copy=False), device)
-                    K = kernel(new)
-                    if device is None:
-                        # Sums then do not depend on the rows that are predicted together.
-                        K = arrays.float64(K)
-                    scores = arrays.to_numpy(layer.linear(K))
+                    scores = _scores_of_kernel(layer, kernel(new))
                     total[some] += scores / len(self.partitions)
+
+
+def _scores_of_kernel(layer: Layer, K: Array) -> Array:
+    """Return the scores of rows from their kernel with the centres of a leaf."""
+    if not arrays.is_host(K):
+        return np.asarray(arrays.to_numpy(layer.linear(K)))
+    # Sums in double precision do not depend on the rows that are predicted together.
+    parts = [layer.linear(arrays.float64(K[rows])) for rows in cached_rows(*K.shape)]
+    return np.concatenate(parts)
 
 
 def _chunks(n_rows: int, n_centres: int, device: str | None) -> list[slice]:
