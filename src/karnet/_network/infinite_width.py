@@ -171,44 +171,78 @@ def fit_kernel(
 
 
 @dataclass(frozen=True)
-class DualSolution:
-    """The ridge solution of a kernel problem for one ridge: b and D of ``b + K(x, X) D``.
+class RidgeSystem:
+    """The system of a kernel ridge problem with bias, ``C a + b 1 = y`` and ``1'a = 0``, factorised.
 
-    It has the precision and the device of the kernel matrix.
+    C is the kernel matrix plus the ridge over the weights. With ``u = C^-1 1``, ``s = 1'u``, ``M =
+    C^-1 - u u' / s`` and ``m = u / s``, the solution is ``a = M y`` and ``b = m'y``. Arrays have the
+    precision and the device of the kernel matrix.
     """
+
+    ridge: Array  # the ridge over the weight of each row, NumPy's
+    R: Array  # the Cholesky factor of C
+    u: Array
+
+    @classmethod
+    def of(cls, K: Array, weight: Array, alpha: float) -> RidgeSystem:
+        """Factorise the system; if C is not positive definite, with a larger ridge."""
+        stop_if_abandoned()
+        ridge = alpha / weight
+        while (R := algebra.cholesky_factor(_plus(K, ridge), overwrite=True)) is None:
+            ridge = np.maximum(10.0 * ridge, default_rcond(len(K)))
+        ones = arrays.full(K, (len(K), 1), 1.0)
+        return cls(ridge, R, _solved_by(R, arrays.as_type(ones, K.dtype))[:, 0])
+
+    @property
+    def m(self) -> Array:
+        """The bias of the solution of each unit vector."""
+        return self.u / arrays.namespace(self.u).sum(self.u)
+
+    def times(self, Y: Array) -> Array:
+        """Return ``M Y``."""
+        C = _solved_by(self.R, Y)
+        return C - self.u[:, None] * (self.m @ Y)
+
+    def diagonal(self, last: int | None = None) -> Array:
+        """Return the diagonal of M, or its last few elements, as a NumPy array.
+
+        The last elements take little time: they depend on the last corner of the triangle only.
+        """
+        few = slice(None if last is None else len(self.R) - last, None)
+        squares = arrays.row_squares(algebra.inverse_triangle(self.R[few, few]))
+        u = arrays.to_numpy(self.u)
+        return np.asarray(arrays.to_numpy(squares) - u[few] ** 2 / u.sum())
+
+
+def _solved_by(R: Array, B: Array) -> Array:
+    """Return the solution of ``R'R X = B``."""
+    return algebra.solve_triangle(R, algebra.solve_triangle(R, B, transposed=True))
+
+
+@dataclass(frozen=True)
+class DualSolution:
+    """The ridge solution of a kernel problem for one ridge: b and D of ``b + K(x, X) D``."""
 
     b: Array
     D: Array
-    ridge: Array  # the ridge over the weight of each row
-    R: Array  # the Cholesky factor of the kernel matrix plus the ridge
-    ones: Array  # the solution for a constant target
+    system: RidgeSystem
 
     @classmethod
     def of(cls, K: Array, targets: RidgeTargets, alpha: float) -> DualSolution:
         """Solve the problem; if it is not definite, with a larger ridge."""
-        stop_if_abandoned()
-        xp, ridge = arrays.namespace(K), alpha / targets.weight
-        while (R := algebra.cholesky_factor(_plus(K, ridge), overwrite=True)) is None:
-            ridge = np.maximum(10.0 * ridge, default_rcond(len(K)))
-        right = np.hstack([np.ones((len(K), 1)), targets.Y])
-        right = arrays.as_type(arrays.like(K, right), K.dtype)
-        C = algebra.solve_triangle(R, algebra.solve_triangle(R, right, transposed=True))
-        # With a bias, the coefficients of the rows sum to zero.
-        b = xp.sum(C[:, 1:], axis=0) / xp.sum(C[:, 0])
-        return cls(b, C[:, 1:] - C[:, :1] * b, ridge, R, C[:, 0])
+        system = RidgeSystem.of(K, targets.weight, alpha)
+        Y = arrays.as_type(arrays.like(K, targets.Y), K.dtype)
+        return cls(system.m @ Y, system.times(Y), system)
 
     def left_out(self, targets: RidgeTargets, last: int | None = None) -> Array:
-        """Return the leave-one-out predictions, as `karnet.loo` defines them.
+        """Return the leave-one-out predictions of the last rows, as `karnet.loo` defines them.
 
-        Those of the last few rows take little time: the last elements of the inverse depend on the
-        last corner of the triangle only. The prediction for a single row is NaN. They are NumPy's.
+        They are NumPy's, and those of all rows by default. The prediction for a single row is NaN.
         """
-        few = slice(None if last is None else len(self.R) - last, None)
-        diagonal = arrays.row_squares(algebra.inverse_triangle(self.R[few, few]))
-        diagonal, ones, D = map(arrays.to_numpy, (diagonal, self.ones, self.D[few]))
-        ridge, weight = self.ridge[few], targets.weight[few]
-        remaining = ridge * (diagonal - ones[few] ** 2 / ones.sum())
-        residual = np.sqrt(weight) * ridge * D.T
+        few = slice(None if last is None else len(self.D) - last, None)
+        ridge, weight = self.system.ridge[few], targets.weight[few]
+        remaining = ridge * self.system.diagonal(last)
+        residual = np.sqrt(weight) * ridge * arrays.to_numpy(self.D[few]).T
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray(targets.Y[few] - (residual / left_out_divisor(remaining, weight)).T)
 
