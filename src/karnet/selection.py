@@ -58,8 +58,8 @@ class KARClassifierCV(Scored, ClassifierMixin, KARNetworkCV):
     width : int, default=None
         The largest number of rows of a kernel matrix, with the cube of which the cost grows. Tables
         of more rows, or of more than 1500, are divided by trees into leaves of at most this number
-        of rows, or of half of it if that is hardly less accurate. None means 2000, and 60000 on a
-        GPU.
+        of rows, or of half of it if that is hardly less accurate. None means 4000 for tables of at
+        most 4000 rows, 2000 for longer ones, and 60000 on a GPU.
     cv : int, splitter or iterable, default=None
         The cross-validation by which networks are selected. None is leave-one-out; other values
         are as in scikit-learn.
@@ -95,8 +95,15 @@ class KARClassifierCV(Scored, ClassifierMixin, KARNetworkCV):
         The left-out decision function of each row: fitted without that row. If trees divide the
         table, it is NaN for rows that were used in the search.
     feature_importances_ : ndarray of shape (n_features,)
-        The diagonal of the input metric: how strongly predictions change with each feature, all
-        indicators of a column together.
+        The rise of the left-out squared error when the values of a feature are shuffled, as a share
+        of the sum over all features. All indicators of a column are shuffled together. Features
+        that say the same share their importance. It is computed when it is first asked for, from up
+        to 1000 rows.
+    feature_importances_se_ : ndarray of shape (n_features,)
+        The standard errors of `feature_importances_`.
+    input_metric_ : ndarray of shape (n_features,)
+        The diagonal of the input metric: how strongly predictions change with each feature in units
+        of the views, all indicators of a column together. It sums to one.
     knee_ : float
         Probabilities are the softmax of ``log(softplus(f / knee_)) / temperature_`` for scores f
         of the classes, and of ``f / temperature_`` if the knee is infinite.
@@ -187,6 +194,9 @@ class KARClassifierCV(Scored, ClassifierMixin, KARNetworkCV):
             self._calibrate(left_out[kept][honest], codes[honest], weight)
             self.loo_decision_function_ = _of_two(left_out)
         return self
+
+    def _difference(self, differences: Array) -> Array:
+        return _of_two(differences)
 
     def _calibrate(self, left_out: Array, codes: NDArray[Any], weight: Array | None) -> None:
         """Set the score and the map to probabilities from left-out predictions."""
@@ -284,7 +294,7 @@ class KARClassifierCV(Scored, ClassifierMixin, KARNetworkCV):
 
 
 def _of_two(decision: Array) -> Array:
-    return decision[:, 1] - decision[:, 0] if decision.shape[1] == 2 else decision
+    return decision[..., 1] - decision[..., 0] if decision.shape[-1] == 2 else decision
 
 
 class KARRegressorCV(Scored, RegressorMixin, KARNetworkCV):
@@ -310,8 +320,8 @@ class KARRegressorCV(Scored, RegressorMixin, KARNetworkCV):
     width : int, default=None
         The largest number of rows of a kernel matrix, with the cube of which the cost grows. Tables
         of more rows, or of more than 1500, are divided by trees into leaves of at most this number
-        of rows, or of half of it if that is hardly less accurate. None means 2000, and 60000 on a
-        GPU.
+        of rows, or of half of it if that is hardly less accurate. None means 4000 for tables of at
+        most 4000 rows, 2000 for longer ones, and 60000 on a GPU.
     cv : int, splitter or iterable, default=None
         The cross-validation by which networks are selected. None is leave-one-out; other values
         are as in scikit-learn.
@@ -346,8 +356,15 @@ class KARRegressorCV(Scored, RegressorMixin, KARNetworkCV):
         The left-out prediction of each row: fitted without that row. If trees divide the table, it
         is NaN for rows that were used in the search.
     feature_importances_ : ndarray of shape (n_features,)
-        The diagonal of the input metric: how strongly predictions change with each feature, all
-        indicators of a column together.
+        The rise of the left-out squared error when the values of a feature are shuffled, as a share
+        of the sum over all features. All indicators of a column are shuffled together. Features
+        that say the same share their importance. It is computed when it is first asked for, from up
+        to 1000 rows.
+    feature_importances_se_ : ndarray of shape (n_features,)
+        The standard errors of `feature_importances_`.
+    input_metric_ : ndarray of shape (n_features,)
+        The diagonal of the input metric: how strongly predictions change with each feature in units
+        of the views, all indicators of a column together. It sums to one.
     n_features_in_ : int
         Number of features seen during `fit`.
     feature_names_in_ : ndarray of str
@@ -409,13 +426,17 @@ class KARRegressorCV(Scored, RegressorMixin, KARNetworkCV):
             splits = self._splits(source, inputs, y, kept, check)
             left_out, honest = self._fit_average(inputs, Y, weight, kept, splits, strata, report)
             predictions = left_out[kept]
-            self._errors, self._weight, self.best_score_ = Y - predictions, weight, np.nan
+            self._errors, self.best_score_ = Y - predictions, np.nan
             if honest.sum() > 1:  # R^2 of a single row is not defined
                 rated = Y[honest], predictions[honest]
                 weight = None if weight is None else weight[honest]
                 self.best_score_ = float(r2_score(*rated, sample_weight=weight))
             self.loo_decision_function_ = self._in_units(left_out)
         return self
+
+    def _difference(self, differences: Array) -> Array:
+        differences = differences * self._scale
+        return differences[..., 0] if self._one_output else differences
 
     def _in_units(self, standardised: Array) -> Array:
         predictions = standardised * self._scale + self._mean

@@ -63,12 +63,12 @@ def test_inputs_are_sorted_by_importance_and_named(ensemble):
     display = MetricDisplay.from_estimator(ensemble, ax=ax, max_features=3)
     assert display.ax_ is ax
     assert display.figure_ is ax.figure
-    first = np.argsort(-ensemble.feature_importances_)[:3]
+    first = np.argsort(-ensemble.input_metric_)[:3]
     assert [text.get_text() for text in ax.get_yticklabels()] == [
         IRIS.feature_names[k] for k in first
     ]
     widths = [bar.get_width() for bar in ax.patches]
-    np.testing.assert_allclose(widths, ensemble.feature_importances_[first])
+    np.testing.assert_allclose(widths, ensemble.input_metric_[first])
 
 
 def test_a_full_metric_is_plotted_as_a_matrix(ensemble):

@@ -58,7 +58,7 @@ class SearchSizes:
     # Largest number of rows of a table whose average is also fitted without each fold.
     folded: int = 400
     # About the number of rows over which importances are averaged.
-    importance_rows: int = 300
+    metric_rows: int = 300
 
 
 SEARCH_SIZES = SearchSizes()
@@ -79,9 +79,9 @@ class Average:
     honest: Mask
     folds: Folds | None = None  # averages fitted without each fold, of a short table
 
-    def importances(self, d: int, weight: Array, device: str | None = None) -> Array:
+    def metric(self, d: int, weight: Array, device: str | None = None) -> Array:
         """Return the mean over members of the diagonal of the metric of d inputs, of sum one."""
-        step = max(len(weight) // SEARCH_SIZES.importance_rows, 1)
+        step = max(len(weight) // SEARCH_SIZES.metric_rows, 1)
         total = np.zeros(d)
         for member in self.members:
             squares = _metric_diagonal(member, member.X_fit_[::step], weight[::step], device)
@@ -132,7 +132,7 @@ def fit_average(
     fitted without each fold.
     """
     budget, progress = Budget(seconds, perf_counter(), device), Progress(report, seconds)
-    width = budget.sizes.width if width is None else width
+    width = budget.sizes.largest_leaf(len(inputs)) if width is None else width
     if len(inputs) > budget.rows_of_kernel(min(SEARCH_SIZES.undivided, width)):
         return _local_average(inputs, targets, rng, n_members, width, budget, progress)
     X = inputs.map(np.asarray)

@@ -33,6 +33,8 @@ class LocalSizes:
 
     # Rows of a leaf at most, unless the user says otherwise.
     width: int = 2000
+    # Rows of a table up to which a single leaf has all of them.
+    one_leaf: int = 4000
     # Rows from which views are made.
     view_rows: int = 20000
     # Rows whose mean distance is the unit of scales.
@@ -95,6 +97,10 @@ class LocalSizes:
     fewest_trees: int = 2
     most_trees: int = 8
     operations: int = 340_000
+
+    def largest_leaf(self, n: int) -> int:
+        """Return the largest number of rows of a leaf, for a table of n rows."""
+        return max(self.width, n if n <= self.one_leaf else 0)
 
 
 LOCAL_SIZES = LocalSizes()

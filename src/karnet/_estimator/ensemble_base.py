@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from copy import copy
 from dataclasses import replace
 from typing import Any, Self
 
@@ -17,11 +18,14 @@ from .._arrays.threads import ONE_THREAD
 from .._ensemble.average import SEARCH_SIZES, Average, fit_average
 from .._ensemble.columns import TableEncoder
 from .._ensemble.member import Shape
+from .._explain.importances import Sample, rises_of_error, sampled_rows
+from .._explain.novelty import distances, unit_of_novelty
 from .._network.infinite_width import RidgeTargets, Splits
 from .._network.layers import Network, weighted_scores
 from .._network.local import LocalNetwork
 from .._rows.frames import holds_numbers_only, is_frame
 from .._rows.inputs import Inputs
+from .._rows.memory import dense
 from .._rows.streamed import LocalPasses, Passes, Raw
 from .._util.checks import all_finite, check_positive, check_positive_integer, check_verbose
 from .._util.messages import shown
@@ -30,6 +34,7 @@ from .._util.text_table import TextTable
 from .._util.types import Array, Indices, Mask
 from ..blocks import Blocks
 from . import parameters, validation
+from .dask_methods import lazy_for_dask
 from .notebook import KAREstimator, table_of_members
 from .targets import Check, gathered
 
@@ -53,6 +58,9 @@ class KARNetworkCV(KAREstimator):
     """The parameters of KARClassifierCV and KARRegressorCV, and the average that is fitted."""
 
     _encoder: TableEncoder | None
+    _importances: Array | None
+    _novelty_unit: float | None
+    _weight: Array | None
 
     def __init__(
         self,
@@ -74,6 +82,13 @@ class KARNetworkCV(KAREstimator):
         self.random_state = random_state
         self.device = device
         self.verbose = verbose
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # Models of earlier versions had the input metric in place of importances.
+        if "feature_importances_" in state:
+            state = state | {"input_metric_": state["feature_importances_"]}
+            del state["feature_importances_"]
+        super().__setstate__(state)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -208,7 +223,7 @@ class KARNetworkCV(KAREstimator):
         }
         if self.width is not None:
             limits["width"] = check_positive_integer("width", self.width)
-        limits["device"] = device = check_device(self.device)
+        limits["device"] = check_device(self.device)
         undivided = min(SEARCH_SIZES.undivided, limits["width"] or SEARCH_SIZES.undivided)
         ridges = self._ridges(LONG_RIDGES if len(kept) > undivided else RIDGES)
         if len(kept) < 2:
@@ -218,9 +233,20 @@ class KARNetworkCV(KAREstimator):
         is_kept = np.zeros(len(inputs), dtype=bool)
         is_kept[kept] = True
         enough = ENOUGH if is_classifier(self) else 0.0
-        targets = RidgeTargets(Y, weights, ridges, splits, enough)
+        targets, rows = RidgeTargets(Y, weights, ridges, splits, enough), inputs.of(is_kept)
         with ONE_THREAD():
-            average = fit_average(inputs.of(is_kept), targets, strata, rng, **limits)
+            average = fit_average(rows, targets, strata, rng, **limits)
+        self._keep(average, rows, targets)
+        self._weight = weight
+        self._kept = None if is_kept.all() else kept
+        left_out = np.empty((len(inputs), Y.shape[1]))
+        left_out[kept] = average.left_out
+        if self._kept is not None:
+            left_out[~is_kept] = inputs.of(~is_kept).map(self._predictions_for)
+        return left_out, average.honest & ~np.isnan(average.left_out[:, 0])
+
+    def _keep(self, average: Average, rows: Inputs, targets: RidgeTargets) -> None:
+        """Set the attributes of an average that was fitted to these rows."""
         # Only prediction intervals need the paths, which are large, or else the folds.
         needed = None if is_classifier(self) or average.folds is not None else targets
         if not is_classifier(self):
@@ -228,19 +254,57 @@ class KARNetworkCV(KAREstimator):
         self.estimators_ = [member.trimmed(needed) for member in average.members]
         self.weights_, self._offset = average.weights, average.offset
         self.cv_results_ = _results(average)
-        importances = average.importances(inputs.shape[1], weights, device)
-        self.feature_importances_ = self._of_columns(importances)
-        left_out = np.empty((len(inputs), Y.shape[1]))
-        left_out[kept] = average.left_out
-        if not is_kept.all():
-            left_out[~is_kept] = inputs.of(~is_kept).map(self._predictions_for)
-        return left_out, average.honest & ~np.isnan(average.left_out[:, 0])
+        metric = average.metric(rows.shape[1], targets.weight, check_device(self.device))
+        self.input_metric_ = self._of_columns(metric)
+        numbers = sampled_rows(np.flatnonzero(average.honest), rows.shape[1])
+        self._sample = Sample(numbers, rows.take(numbers), targets.Y[numbers])
+        self._importances = self._novelty_unit = None
 
-    def _of_columns(self, importances: Array) -> Array:
-        """Return the importances of the columns of X, the sums over their encoded columns."""
-        if self._encoder is None:
-            return importances
-        sums = np.bincount(self._encoder.origins, importances, self.n_features_in_)
+    @property
+    def feature_importances_(self) -> Array:
+        """The rises of the left-out error when a column is shuffled, as shares of their sum."""
+        return self._shares_of_error()[0]
+
+    @property
+    def feature_importances_se_(self) -> Array:
+        """The standard errors of `feature_importances_`."""
+        return self._shares_of_error()[1]
+
+    def _shares_of_error(self) -> Array:
+        """Return importances and their standard errors, which are computed once."""
+        if getattr(self, "_sample", None) is None:
+            raise AttributeError(
+                f"{type(self).__name__} has no importances: call fit first; models of earlier "
+                "versions have none."
+            )
+        if self._importances is None:
+            members = self.estimators_, self.weights_, self._offset
+            options = self._origins(), self._row_weights(), check_device(self.device)
+            with ONE_THREAD():
+                rises, errors = rises_of_error(*members, self._sample, *options)
+            total = np.maximum(rises, 0.0).sum() or 1.0
+            self._importances = np.array([np.maximum(rises, 0.0), errors]) / total
+        return self._importances
+
+    def _get_fitted_attr_html(self, doc_link: str = "") -> Any:
+        # Scikit-learn 1.9 shows all attributes, for which importances would be computed.
+        shown = copy(self)
+        if self._importances is None:
+            shown._importances = np.full((2, self.n_features_in_), np.nan)
+        return super(KARNetworkCV, shown)._get_fitted_attr_html(doc_link)
+
+    def _origins(self) -> Indices:
+        """Return the column of X of which each feature of the networks was made."""
+        return np.arange(self.n_features_in_) if self._encoder is None else self._encoder.origins
+
+    def _row_weights(self) -> Array:
+        """Return the weights of the rows that the networks were fitted to."""
+        n = len(self.estimators_[0].X_fit_)
+        return np.ones(n) if self._weight is None else self._weight
+
+    def _of_columns(self, metric: Array) -> Array:
+        """Return the diagonal of the metric for the columns of X, summed over their features."""
+        sums = np.bincount(self._origins(), metric, self.n_features_in_)
         return sums.astype(np.float64)
 
     def _layer_table(self) -> TextTable | None:
@@ -254,6 +318,37 @@ class KARNetworkCV(KAREstimator):
         if encoder is None:
             return _bounded(validation.check_inputs(self, X, reset=False))
         return _bounded(encoder(*validation.check_columns(self, X, reset=False)))
+
+    @abstractmethod
+    def _difference(self, differences: Array) -> Array:
+        """Return differences of predictions, their last axis as in `loo_decision_function_`."""
+
+    @lazy_for_dask
+    def novelty(self, X: Any) -> NDArray[Any]:
+        """Compute how unlike all training rows each row is, by the kernels of the networks.
+
+        Predictions for rows of a novelty above 1 should not be trusted: they are farther from every
+        training row than 95 % of the training rows are from all others. The distance of two rows is
+        the logarithm of the inverse of their kernel, averaged over the networks, so that features
+        that do not matter for predictions hardly count.
+
+        Parameters
+        ----------
+        X : array-like, data frame or CSR matrix of shape (n_samples, n_features)
+            The inputs.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            The novelty, 0 for a row that equals a training row.
+        """
+        rows, members = dense(self._rows(X)), (self.estimators_, self.weights_)
+        if getattr(self, "_sample", None) is None:
+            raise ValueError("the model of an earlier version has no novelty: fit it again.")
+        with ONE_THREAD():
+            if self._novelty_unit is None:
+                self._novelty_unit = unit_of_novelty(*members, self._sample)
+            return distances(*members, rows) / self._novelty_unit
 
     def _mean_predictions(self, X: Any) -> Array:
         return self._predictions_for(self._rows(X))

@@ -172,11 +172,11 @@ def fit_kernel(
 
 @dataclass(frozen=True)
 class RidgeSystem:
-    """The system of a kernel ridge problem with bias, ``C a + b 1 = y`` and ``1'a = 0``, factorised.
+    """The factorised system ``C a + b 1 = y``, ``1'a = 0`` of a kernel ridge problem with bias.
 
     C is the kernel matrix plus the ridge over the weights. With ``u = C^-1 1``, ``s = 1'u``, ``M =
-    C^-1 - u u' / s`` and ``m = u / s``, the solution is ``a = M y`` and ``b = m'y``. Arrays have the
-    precision and the device of the kernel matrix.
+    C^-1 - u u' / s`` and ``m = u / s``, the solution is ``a = M y`` and ``b = m'y``. Arrays have
+    the precision and the device of the kernel matrix.
     """
 
     ridge: Array  # the ridge over the weight of each row, NumPy's

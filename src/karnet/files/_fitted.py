@@ -127,7 +127,7 @@ def _check_network(net: Any) -> None:
             case Network(view=None):
                 per_feature = network.layers[0].V
             case _:
-                per_feature, columns = net.feature_importances_, network.view.features
+                per_feature, columns = net.input_metric_, network.view.features
                 encoder = getattr(net, "_encoder", None)
                 n_inputs = len(per_feature) if encoder is None else len(encoder.origins)
                 _expect(bool(((columns >= 0) & (columns < n_inputs)).all()))
@@ -138,6 +138,7 @@ def _check_network(net: Any) -> None:
         _expect(net._mean.shape == net._scale.shape == (n_outputs,))
     if isinstance(net, KARNetworkCV):
         _expect(net.weights_.shape == (len(networks),) and net._offset.shape == (n_outputs,))
+        _check_rows(net, n_outputs)
     names = getattr(net, "feature_names_in_", None)
     _expect(names is None or (names.shape == (n_features,) and names.dtype == object))
     # The trial predicts on the CPU, whatever the device of the network.
@@ -150,6 +151,23 @@ def _check_network(net: Any) -> None:
         value = 0.0 if getattr(net, "_encoder", None) is None else np.nan
         for n_rows in TRIAL_ROWS:
             _check_predictions(trial, np.full((n_rows, n_features), value), max(n_outputs, 2))
+
+
+def _check_rows(net: Any, n_outputs: int) -> None:
+    """Check the training rows that an average keeps; files of earlier versions have none."""
+    sample = getattr(net, "_sample", None)
+    if sample is None:
+        return
+    n, numbers, rows = len(net.estimators_[0].X_fit_), sample.numbers, (net._weight, net._kept)
+    _expect(all(len(each.X_fit_) == n for each in net.estimators_))
+    _expect(all(each is None or each.shape == (n,) for each in rows))
+    _expect(net._kept is None or net._kept.dtype.kind == "i")
+    _expect(numbers.ndim == 1 and numbers.dtype.kind == "i")
+    _expect(bool(((numbers >= 0) & (numbers < n)).all()))
+    _expect(sample.X.shape == (len(numbers), len(net._origins())))
+    _expect(sample.Y.shape == (len(numbers), n_outputs))
+    known = net._importances
+    _expect(known is None or known.shape == (2, net.n_features_in_))
 
 
 def _check_predictions(net: Any, rows: NDArray[Any], n_classes: int) -> None:

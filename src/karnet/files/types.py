@@ -44,6 +44,7 @@ TAGS = {
     "Ranks": "karnet._ensemble.views.Ranks",
     "Report": "karnet.learner.Report",
     "RidgePath": "karnet.loo.RidgePath",
+    "Sample": "karnet._explain.importances.Sample",
     "Shape": "karnet._ensemble.member.Shape",
     "Stack": "karnet._lstsq.statistics.Stack",
     "Standard": "karnet._ensemble.views.Standard",

@@ -1,12 +1,23 @@
-"""Plots of fitted networks, with the interface of scikit-learn's displays.
+"""Plots of fitted networks, with the interface of scikit-learn's displays, and explanations.
 
 The method `from_estimator` computes and draws a display. The display stores the numbers that it
-shows, and the method `plot` draws them again.
+shows, and the method `plot` draws them again. `row_influence` and `column_effects` explain single
+predictions of estimators that keep their training rows.
 """
 
 from ._importances import MetricDisplay
+from ._influence import RowInfluence, RowInfluenceDisplay, column_effects, row_influence
 from ._path import LooPathDisplay
 from ._spectrum import LayerSpectrumDisplay
 from ._surface import DecisionSurfaceDisplay
 
-__all__ = ["DecisionSurfaceDisplay", "LayerSpectrumDisplay", "LooPathDisplay", "MetricDisplay"]
+__all__ = [
+    "DecisionSurfaceDisplay",
+    "LayerSpectrumDisplay",
+    "LooPathDisplay",
+    "MetricDisplay",
+    "RowInfluence",
+    "RowInfluenceDisplay",
+    "column_effects",
+    "row_influence",
+]

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 class MetricDisplay(Display):
     """The input metric of a network: how strongly its predictions change with each input.
 
+    The metric is no importance: a column may change predictions strongly in rows that are rare, or
+    say the same as another column. ``feature_importances_`` of an estimator that selects all
+    hyper-parameters is the rise of the left-out error without a column.
+
     Parameters
     ----------
     importances : ndarray of shape (n_features,)
@@ -77,7 +81,10 @@ class MetricDisplay(Display):
         MetricDisplay
         """
         network = network_of(estimator)
-        importances = getattr(network, "feature_importances_", None)
+        # A single network has a full metric, and an average the diagonals of several.
+        importances = getattr(network, "input_metric_", None)
+        if importances is None:
+            importances = getattr(network, "feature_importances_", None)
         if importances is None:
             raise ValueError(
                 f"{type(network).__name__} has no input metric: use hidden='metric', or an "

@@ -1,0 +1,1 @@
+"""What a fitted average says about its training rows and columns."""

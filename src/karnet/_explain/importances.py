@@ -1,0 +1,121 @@
+"""Importances of columns: the rise of the left-out error when the values of a column are shuffled.
+
+The prediction for a row with a value of another row comes from members without the row, so that
+the error before and after is that of rows which were not used in the fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
+
+import numpy as np
+
+from .._ensemble.member import Member
+from .._rows.memory import in_order
+from .._util.types import Array, Indices
+from .influence import left_out_rows, parts_of
+
+# Largest number of training rows in a sample, and of their values.
+MOST_ROWS = 1000
+MOST_VALUES = 2**20
+# About the number of shuffled rows of a column, and the largest number of shuffles.
+SHUFFLED_ROWS = 5000
+MOST_SHUFFLES = 20
+# About the number of operations for all columns, and the fewest rows.
+OPERATIONS = 2e10
+FEWEST_ROWS = 100
+# The operations of a kernel value besides those of a distance, as a number of inputs.
+KERNEL_OPERATIONS = 30
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Some training rows, as they were before any view."""
+
+    numbers: Indices  # their numbers among the rows of the fit
+    X: Array
+    Y: Array
+
+    def first(self, n: int) -> Sample:
+        """Return about n evenly spaced rows of the sample."""
+        some = evenly_spaced(len(self.numbers), n)
+        return Sample(self.numbers[some], self.X[some], self.Y[some])
+
+
+def evenly_spaced(n: int, most: int) -> Indices:
+    """Return at most `most` evenly spaced indices below n."""
+    return np.unique(np.linspace(0, n - 1, min(n, max(most, 1))).astype(np.intp))
+
+
+def sampled_rows(judged: Indices, n_features: int) -> Indices:
+    """Return the numbers of the rows of a sample, of those that judge the average."""
+    return judged[evenly_spaced(len(judged), min(MOST_ROWS, MOST_VALUES // max(n_features, 1)))]
+
+
+def rises_of_error(
+    members: Sequence[Member],
+    weights: Array,
+    offset: Array,
+    sample: Sample,
+    origins: Indices,
+    row_weight: Array,
+    device: str | None,
+) -> tuple[Array, Array]:
+    """Return the rises of the squared error for each column, and their standard errors.
+
+    `weights` and `offset` are those of the sum of the members. `origins` are the columns of which
+    the features were made: features of one column are shuffled together. `row_weight` are the
+    weights of all training rows. If trees divide the rows, the first tree of each member is used.
+    """
+    columns = np.unique(origins)
+    of_row = sum(_operations(member) for member in members) * max(len(columns), 1)
+    sample = sample.first(max(int(OPERATIONS / of_row), FEWEST_ROWS))
+    X, m = sample.X, len(sample.X)
+    without = left_out_rows(members, X, sample.numbers, row_weight, device)
+    n_shuffles = int(np.clip(min(SHUFFLED_ROWS, OPERATIONS / of_row) // m, 1, MOST_SHUFFLES))
+    orders = _shuffles(m, n_shuffles)
+    share = row_weight[sample.numbers] / row_weight[sample.numbers].sum()
+
+    def errors(shown: Array) -> Array:
+        total = offset
+        for weight, member, predict in zip(weights, members, without, strict=True):
+            total = total + weight * predict(member.view(shown))
+        return np.asarray(np.sum((sample.Y - total) ** 2, axis=1))
+
+    before = errors(X)
+
+    def rise(column: int) -> tuple[float, float]:
+        features = origins == column
+        if np.all(X[:, features] == X[:1, features]):
+            return 0.0, 0.0
+        rises = np.zeros(m)
+        for order in orders:
+            changed = X.copy()
+            changed[:, features] = X[np.ix_(order, features)]
+            rises += (errors(changed) - before) / n_shuffles
+        mean = float(share @ rises)
+        return mean, float(np.sqrt(share**2 @ (rises - mean) ** 2))
+
+    found = np.zeros((2, int(origins.max(initial=-1)) + 1))
+    with closing(in_order(rise, [int(column) for column in columns])) as rises:
+        found[:, columns] = np.array(list(rises)).T
+    return found[0], found[1]
+
+
+def _operations(member: Member) -> float:
+    """Return about the number of operations that predict a row."""
+    n_centres = max(len(part.centres) for part in parts_of(member, member.X_fit_[:1], 1))
+    return float(n_centres * (member.X_fit_.shape[1] + KERNEL_OPERATIONS))
+
+
+def _shuffles(m: int, n: int) -> list[Indices]:
+    """Return n orders of m rows in which no row keeps its place, if m > 1."""
+    rng = np.random.RandomState(0)
+    orders = []
+    for _ in range(n):
+        circle, order = rng.permutation(m), np.empty(m, dtype=np.intp)
+        order[circle] = np.roll(circle, 1)
+        orders.append(order)
+    return orders

@@ -1,0 +1,55 @@
+"""Novelty: how unlike all training rows a row is, by the kernels of the members.
+
+The distance of a row is ``-log K(x, z)`` for the training row z that is most alike, averaged over
+the members. It is divided by a quantile of the distances of training rows to all others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from .._ensemble.member import Member
+from .._rows.memory import block_slices
+from .._util.types import Array, Indices
+from .importances import Sample
+from .influence import parts_of
+
+# The share of training rows whose novelty is below 1.
+QUANTILE = 0.95
+# The least kernel value whose logarithm is used.
+LEAST = 1e-300
+
+
+def distances(
+    members: Sequence[Member], weights: Array, X: Array, numbers: Indices | None = None
+) -> Array:
+    """Return the distances of rows to the training row that is most alike.
+
+    `numbers` are the numbers of rows that are training rows themselves: their distances are those
+    to all other rows. Values of the kernel are averaged over the trees of a member.
+    """
+    total = np.zeros(len(X))
+    for rows in block_slices(len(X), max(len(member.X_fit_) for member in members)):
+        own = None if numbers is None else numbers[rows]
+        for member, weight in zip(members, weights / weights.sum(), strict=True):
+            total[rows] += weight * _distances(member, member.view(X[rows]), own)
+    return total
+
+
+def _distances(member: Member, A: Array, own: Indices | None) -> Array:
+    alike = np.zeros(len(A))
+    for part in parts_of(member, A):
+        K = part.kernel(A[part.rows].astype(np.float64, copy=False))
+        if own is not None:
+            K[part.centres == own[part.rows][:, None]] = 0.0
+        alike[part.rows] += part.share * K.max(axis=1, initial=0.0)
+    return np.asarray(-np.log(np.maximum(alike, LEAST)))
+
+
+def unit_of_novelty(members: Sequence[Member], weights: Array, sample: Sample) -> float:
+    """Return the distance of training rows to all others that a share of them does not exceed."""
+    own = distances(members, weights, sample.X, sample.numbers)
+    # Of equal rows, all distances are zero.
+    return float(np.quantile(own, QUANTILE)) or float(own.max()) or 1.0

@@ -1,0 +1,97 @@
+"""Importances are rises of the left-out error; novelty is a distance to the training rows."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose
+from sklearn.datasets import load_iris, make_friedman1
+from sklearn.inspection import permutation_importance
+from sklearn.metrics import roc_auc_score
+
+from karnet import KARClassifierCV, KARRegressorCV
+from karnet._explain.importances import _shuffles
+
+
+@pytest.fixture(scope="module")
+def friedman():
+    X, y = make_friedman1(300, n_features=8, noise=1.0, random_state=0)
+    return KARRegressorCV(random_state=0).fit(X, y)
+
+
+def test_importances_are_those_of_held_out_rows(friedman):
+    X, y = make_friedman1(2000, n_features=8, noise=1.0, random_state=1)
+    expected = permutation_importance(friedman, X, y, n_repeats=2, random_state=0).importances_mean
+    expected = np.maximum(expected, 0.0) / np.maximum(expected, 0.0).sum()
+    error = friedman.feature_importances_se_
+    assert np.all(np.abs(friedman.feature_importances_ - expected) < 4.0 * error + 0.03)
+    assert friedman.feature_importances_.sum() == pytest.approx(1.0)
+    assert friedman.feature_importances_[5:].max() < 0.02
+
+
+def test_importances_are_computed_once_and_anew_after_a_fit(friedman):
+    first = friedman.feature_importances_
+    assert np.shares_memory(first, friedman.feature_importances_)
+    again = pickle.loads(pickle.dumps(friedman))
+    assert_allclose(again.feature_importances_, first)
+    X, y = make_friedman1(80, n_features=3 + 5, random_state=3)
+    again.fit(X[:, ::-1], y)
+    assert again.feature_importances_[:3].max() < again.feature_importances_[3:].min() + 0.1
+
+
+def test_a_constant_column_and_a_copied_column():
+    X, y = make_friedman1(150, n_features=5, random_state=0)
+    X = np.column_stack([X, np.ones(len(X))])
+    net = KARRegressorCV(random_state=0).fit(X, y)
+    assert net.feature_importances_[-1] == net.feature_importances_se_[-1] == 0.0
+    copied = KARRegressorCV(random_state=0).fit(np.column_stack([X, X[:, 3]]), y)
+    assert copied.feature_importances_[3] < net.feature_importances_[3]
+
+
+def test_indicators_of_a_column_are_shuffled_together():
+    rng = np.random.RandomState(0)
+    frame = pd.DataFrame({"colour": rng.choice(list("abc"), 200), "noise": rng.normal(size=200)})
+    y = frame["colour"].map({"a": 0.0, "b": 1.0, "c": 3.0}) + 0.1 * rng.normal(size=200)
+    net = KARRegressorCV(random_state=0).fit(frame, y)
+    assert net.feature_importances_.shape == (2,)
+    assert net.feature_importances_[0] > 0.97
+    # All of the variance is due to the colour: without it, the error doubles or more.
+    assert net.feature_importances_se_[0] < 0.2
+
+
+def test_importances_in_the_leaves_of_trees(local_sizes):
+    local_sizes(first_rows=200, later_rows=400, leaf=80, tuned_rows=80, metric_rows=200)
+    X, y = make_friedman1(1700, n_features=7, random_state=0)
+    net = KARRegressorCV(width=200, random_state=0).fit(X, y)
+    assert net.feature_importances_[5:].max() < 0.02
+    assert set(np.argsort(-net.feature_importances_)[:3]) == {0, 1, 3}
+
+
+def test_no_row_keeps_its_place_in_a_shuffle():
+    for m in (2, 3, 10):
+        for order in _shuffles(m, 5):
+            assert sorted(order) == list(range(m))
+            assert np.all(order != np.arange(m))
+
+
+def test_importances_before_the_fit_and_in_html():
+    assert not hasattr(KARClassifierCV(), "feature_importances_")
+    X, y = load_iris(return_X_y=True)
+    net = KARClassifierCV(random_state=0).fit(X, y)
+    net._repr_mimebundle_()
+    assert net._importances is None
+
+
+def test_novelty_of_training_rows_and_of_foreign_rows():
+    X, y = load_iris(return_X_y=True)
+    train = np.arange(len(X)) % 2 == 0
+    known = train & (y != 2)
+    net = KARClassifierCV(random_state=0).fit(X[known], y[known])
+    assert_allclose(net.novelty(X[known]), 0.0, atol=1e-6)
+    new = np.flatnonzero(~train)
+    assert roc_auc_score(y[new] == 2, net.novelty(X[new])) > 0.8
+    assert np.median(net.novelty(X[new][y[new] != 2])) < 1.0
+    assert net.novelty(X[:1] + 100.0) > 1.0
