@@ -392,9 +392,9 @@ def test_a_table_without_anything_to_learn_from_is_refused():
             fit_table(Table("t", pa.table({**cells, "y": ["1", "2"]})), "y")
 
 
-def test_wide_tables_of_numbers_skip_the_vectoriser_and_others_are_refused(few_widths, monkeypatch):
-    assert TableSizes().max_vectorized_columns == 10_000
-    monkeypatch.setattr(SIZES, "max_vectorized_columns", 20)
+def test_wide_tables_of_numbers_are_not_encoded_and_others_are_refused(few_widths, monkeypatch):
+    assert TableSizes().max_encoded_columns == 10_000
+    monkeypatch.setattr(SIZES, "max_encoded_columns", 20)
     X, y = np.random.RandomState(0).standard_normal((12, 21)), np.arange(12) % 2
     cells = {f"x{k}": X[:, k] for k in range(21)} | {"x9": [*map(str, X[:-1, 9]), ""]}
     model = fit_table(Table("t", pa.table({**cells, "y": y})), "y", paper=True).model
