@@ -251,8 +251,8 @@ def prediction_columns(
         return columns | {f"{name}_low": low, f"{name}_high": high}
     if not hasattr(network, "predict_set"):
         raise ValueError(
-            f"a {type(network).__name__} has no prediction intervals or sets: fit the model with "
-            "'karnet fit' without --paper."
+            f"a {type(network).__name__} has no prediction intervals or sets: only the averaged "
+            "networks that 'karnet fit' fits by default have them."
         )
     sets = network.predict_set(X, coverage)
     return columns | {f"{name}_set": _joined(sets, network.classes_.astype(str))}
@@ -260,7 +260,7 @@ def prediction_columns(
 
 def _joined(sets: NDArray[np.bool_], classes: NDArray[Any]) -> NDArray[Any]:
     """Return sets of classes as text."""
-    unclear = [each for each in classes if SEPARATOR in each]
+    unclear = [str(each) for each in classes if SEPARATOR in each]
     if unclear:
         raise ValueError(
             f"the class {shown(unclear[0])} contains {SEPARATOR!r}, which separates the classes of "
