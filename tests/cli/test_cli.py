@@ -15,7 +15,7 @@ from pyarrow import parquet
 from karnet import KARRegressor, save
 from karnet.cli import main
 from karnet.cli._console import Output
-from karnet.tables import as_text, fit_table, read_table
+from karnet.tables import Table, as_text, fit_table, read_table
 from karnet.tables._sizes import SIZES
 from tests.tables.test_tables import table_of
 
@@ -126,6 +126,31 @@ def test_probabilities_stand_beside_the_predictions(models, here):
     np.testing.assert_allclose(proba.sum(axis=1), 1.0)
     said = np.array(["high", "low"])[proba.argmax(axis=1)]
     assert table["target"].to_pylist() == said.tolist()
+
+
+def test_intervals_and_sets_stand_beside_the_predictions(models, here, capsys):
+    for kind, names in (("classes", ["target_set"]), ("numbers", ["target_low", "target_high"])):
+        model, table = str(models / f"{kind}.karnet"), str(models / f"{kind}-new.csv")
+        main(["predict", model, table, "--coverage", "0.9", "-o", "p.csv", "-q"])
+        written = read_table("p.csv")
+        assert written.names == ["target", *names]
+        capsys.readouterr()
+        main(["predict", model, table, "--coverage", "0.9", "--json"])
+        printed = strict(capsys.readouterr().out)
+        assert {key: list(map(str, values)) for key, values in printed.items()} == {
+            name: written.columns[name].to_pylist() for name in written.names
+        }
+        assert code_of(["predict", model, table, "--coverage", "1.5"]) == 2
+        assert "coverage=1.5" in capsys.readouterr().err
+
+
+def test_the_paper_s_network_has_no_intervals(here, capsys):
+    as_file(Table("t", table_of().columns.select(["size", "target"])), here / "t.csv")
+    main(["fit", "t.csv", "-t", "target", "--paper", "-q"])
+    assert code_of(["predict", "t.karnet", "t.csv", "--coverage", "0.9", "-q"]) == 2
+    said = capsys.readouterr().err
+    assert "has no prediction intervals or sets" in said
+    assert said.count("\n") == 1
 
 
 def test_quiet_commands_say_nothing_beside_results(models, here, capsys):

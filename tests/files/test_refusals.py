@@ -576,6 +576,19 @@ def test_statistics_of_other_features_are_refused(refused, tmp_path):
     refused((tmp_path / "net.karnet").read_bytes(), "StandardScaler do not fit together")
 
 
+def test_an_encoding_of_other_columns_is_refused(refused, tmp_path):
+    from dataclasses import replace
+
+    from sklearn.pipeline import make_pipeline
+
+    from karnet._estimator.ensemble_base import ColumnEncoder
+
+    net = make_pipeline(ColumnEncoder(), KARClassifier((2,))).fit(kept.X, kept.LABELS)
+    net[0]._encoder = replace(net[0]._encoder, columns=net[0]._encoder.columns[1:])
+    save(net, tmp_path / "net.karnet")
+    refused((tmp_path / "net.karnet").read_bytes(), "ColumnEncoder do not fit together")
+
+
 def test_encoders_of_all_settings_fit_together(tmp_path):
     from itertools import product
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import gzip
+import itertools
 import re
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 from pyarrow import feather, ipc, parquet
 from sklearn.metrics import log_loss, mean_absolute_error, r2_score
+from sklearn.pipeline import make_pipeline
 
-from karnet import KARClassifier, KARClassifierCV, load, save
+from karnet import KARClassifier, KARClassifierCV, KARRegressorCV, load, save
 from karnet.tables import (
     Table,
     as_text,
@@ -24,6 +27,7 @@ from karnet.tables import (
     kinds_of,
     portable,
     predict_table,
+    prediction_columns,
     read_table,
     score_table,
     scores,
@@ -331,6 +335,96 @@ def test_columns_are_taken_for_what_they_are(classifier):
     assert (target_of(classifier.model), columns_of(classifier.model)) == ("target", list(kinds))
 
 
+def test_the_model_is_the_estimator_as_it_is_fitted_on_a_data_frame():
+    table = Table("t", table_of().columns.drop_columns(["name"]))
+    cells = table.columns.to_pandas()
+    frame = pd.DataFrame(
+        {
+            "size": pd.to_numeric(cells["size"]),
+            "kind": cells["kind"].where(cells["kind"] != "?", None).astype("category"),
+            "day": pd.to_datetime(cells["day"]),
+        }
+    )
+    net = KARClassifierCV(random_state=0).fit(frame, cells["target"])
+    model = fit_table(table, "target").model
+    assert type(model) is KARClassifierCV
+    assert list(model.feature_names_in_) == list(frame.columns)
+    np.testing.assert_array_equal(predict_table(model, table, True), net.predict_proba(frame))
+
+
+def test_there_is_a_step_before_the_estimator_only_where_there_is_text(classifier):
+    assert [name for name, _ in classifier.model.steps] == ["text", "network"]
+    assert set(classifier.model[-1].feature_names_in_) >= {"size", "kind", "day"}
+
+
+@pytest.mark.parametrize("paper", [False, True], ids=["average", "paper"])
+def test_a_cell_that_cannot_be_read_is_a_gap(paper, few_widths):
+    table = table_of(numbers=True)
+    model = fit_table(table, "target", paper=paper).model
+    rows = table.columns.slice(0, 2).drop_columns(["target"])
+    predictions = []
+    for size, day in (("big", "never"), ("", ""), ("NA", "None"), (None, None)):
+        changed = rows.set_column(0, "size", pa.array([size, "1.5"]))
+        changed = changed.set_column(2, "day", pa.array([day, "2024-01-05"]))
+        predictions.append(predict_table(model, Table("t", changed)).tolist())
+    assert predictions == predictions[:1] * 4
+
+
+def test_gaps_in_columns_that_had_none_are_handled():
+    X = np.random.RandomState(0).standard_normal((60, 3))
+    columns = {f"x{k}": X[:, k] for k in range(3)}
+    model = fit_table(Table("t", pa.table({**columns, "y": X[:, 0] + X[:, 1]})), "y").model
+    median = {"x0": [np.median(X[:, 0])], "x1": [0.5], "x2": [1.0]}
+    gap = median | {"x0": [None]}
+    said = [predict_table(model, Table("t", pa.table(row)))[0] for row in (median, gap)]
+    assert said[0] == pytest.approx(said[1], rel=1e-12)
+
+
+@pytest.mark.parametrize("form", ["%d/%m/%Y", "%m/%d/%Y %H:%M", "%d %B %Y", "%Y-%m-%dT%H:%M:%S"])
+def test_dates_are_the_same_as_text_in_any_form_and_as_dates(form):
+    days = pd.Timestamp("2021-01-30") + pd.to_timedelta(np.arange(70) * 11, "D")
+    y = np.where(days.month < 7, "a", "b")
+    tables = [
+        Table("t", pa.table({"day": values, "y": y}))
+        for values in (days.strftime(form).astype(object), pa.array(days))
+    ]
+    said = []
+    for table in tables:
+        model = fit_table(table, "y").model
+        assert kinds_of(model) == {"day": "date"}
+        said += [predict_table(model, other, proba=True) for other in (table, tables[1])]
+    for each in said[1:]:
+        np.testing.assert_array_equal(each, said[0])
+
+
+def test_years_are_numbers_in_files_of_text_too():
+    years = [1990 + k % 30 for k in range(60)]
+    for column in (years, [str(year) for year in years]):
+        model = fit_table(Table("t", pa.table({"year": column, "y": years[::-1]})), "y").model
+        assert kinds_of(model) == {"year": "number"}
+
+
+def test_models_of_earlier_versions_predict(tmp_path):
+    """Their pipelines began with skrub's TableVectorizer, and listed names of columns only."""
+    from sklearn.impute import SimpleImputer
+    from skrub import StringEncoder, TableVectorizer
+
+    table = table_of()
+    names = [name for name in table.names if name != "target"]
+    encoder = TableVectorizer(high_cardinality=StringEncoder(random_state=0))
+    median = SimpleImputer(strategy="median", keep_empty_features=True)
+    model = make_pipeline(encoder, median, KARClassifierCV(random_state=0))
+    model.fit(table.frame(names), table.frame(["target"])["target"])
+    model.table_ = {"target": "target", "task": "classification", "columns": names, "rows": 80}
+    save(model, tmp_path / "m.karnet")
+    again, new = load(tmp_path / "m.karnet"), table_of(seed=1)
+    proba = model.predict_proba(new.frame(names))
+    np.testing.assert_array_equal(predict_table(again, new, proba=True), proba)
+    assert kinds_of(again) == kinds_of(fit_table(table, "target").model)
+    assert score_table(again, new)[1][0].value > 0.7
+    assert sum(importances_of(again).values()) == pytest.approx(1.0)
+
+
 def test_order_and_further_columns_do_not_matter(classifier, regressor):
     table = table_of(seed=1)
     names = ["more", *reversed([name for name in table.names if name != "target"])]
@@ -392,9 +486,9 @@ def test_a_table_without_anything_to_learn_from_is_refused():
             fit_table(Table("t", pa.table({**cells, "y": ["1", "2"]})), "y")
 
 
-def test_wide_tables_of_numbers_skip_the_vectoriser_and_others_are_refused(few_widths, monkeypatch):
-    assert TableSizes().max_vectorized_columns == 10_000
-    monkeypatch.setattr(SIZES, "max_vectorized_columns", 20)
+def test_wide_tables_of_numbers_are_not_encoded_and_others_are_refused(few_widths, monkeypatch):
+    assert TableSizes().max_encoded_columns == 10_000
+    monkeypatch.setattr(SIZES, "max_encoded_columns", 20)
     X, y = np.random.RandomState(0).standard_normal((12, 21)), np.arange(12) % 2
     cells = {f"x{k}": X[:, k] for k in range(21)} | {"x9": [*map(str, X[:-1, 9]), ""]}
     model = fit_table(Table("t", pa.table({**cells, "y": y})), "y", paper=True).model
@@ -464,6 +558,56 @@ def test_any_model_of_named_columns_takes_tables_and_others_say_why_not():
         predict_table(net.fit(frame.to_numpy(), [0, 0, 1, 1]), table)
 
 
+def test_an_estimator_of_a_data_frame_takes_tables_with_its_categories_and_dates():
+    frame = pd.DataFrame(
+        {"kind": ["a", "b", "1"] * 10, "day": pd.date_range("2024-01-01", None, 30)}
+    )
+    net = KARRegressorCV(random_state=0).fit(frame, np.arange(30.0) % 3)
+    table = Table("t", pa.table({"day": frame["day"].astype(str), "kind": ["a", "b", "1"] * 10}))
+    assert kinds_of(net) == {"kind": "category", "day": "date"}
+    np.testing.assert_array_equal(predict_table(net, table), net.predict(frame))
+
+
+# Intervals and sets
+
+
+def test_intervals_are_the_estimator_s_and_contain_the_prediction(regressor):
+    table = table_of(seed=1, numbers=True)
+    columns = prediction_columns(regressor.model, table, coverage=0.9)
+    y, low, high = columns.values()
+    assert list(columns) == ["target", "target_low", "target_high"]
+    np.testing.assert_array_equal(y, predict_table(regressor.model, table))
+    assert ((low <= y) & (y <= high)).all()
+    inside = (low <= (true := table.numbers(["target"])[:, 0])) & (true <= high)
+    assert 0.75 < inside.mean() <= 1.0
+    _, lower, higher = prediction_columns(regressor.model, table, coverage=0.95).values()
+    assert ((lower <= low) & (high <= higher)).all()
+
+
+def test_sets_contain_the_prediction_and_grow_with_the_coverage(classifier):
+    table, sets = table_of(seed=1), []
+    for coverage in (0.5, 0.8, 0.99):
+        columns = prediction_columns(classifier.model, table, proba=True, coverage=coverage)
+        assert list(columns) == ["target", "p(high)", "p(low)", "target_set"]
+        sets.append([set(each.split("|")) for each in columns["target_set"]])
+        assert all(y in each for y, each in zip(columns["target"], sets[-1], strict=True))
+        assert set().union(*sets[-1]) <= {"high", "low"}
+    for small, large in itertools.pairwise(sets):
+        assert all(map(set.issubset, small, large))
+    assert sum(map(len, sets[0])) < sum(map(len, sets[-1]))
+
+
+def test_models_without_intervals_or_sets_and_classes_with_bars_are_refused(few_widths):
+    table = table_of()
+    model = fit_table(table, "target", paper=True).model
+    with pytest.raises(ValueError, match="a KARClassifier has no prediction intervals or sets"):
+        prediction_columns(model, table, coverage=0.9)
+    cells = {"a": ["1", "2", "3", "4"] * 5, "y": ["u|v", "u|v", "w", "w"] * 5}
+    bars = Table("t", pa.table(cells))
+    with pytest.raises(ValueError, match=r"the class 'u\|v' contains '\|'"):
+        prediction_columns(fit_table(bars, "y").model, bars, coverage=0.9)
+
+
 def test_numbers_have_no_probabilities(regressor):
     with pytest.raises(ValueError, match="have no class probabilities"):
         predict_table(regressor.model, table_of(), proba=True)
@@ -472,13 +616,14 @@ def test_numbers_have_no_probabilities(regressor):
 # Other programs
 
 
-def test_an_exported_model_answers_as_the_model_does():
+@pytest.mark.parametrize("paper", [False, True], ids=["average", "paper"])
+def test_an_exported_model_answers_as_the_model_does(paper, few_widths):
     ort = pytest.importorskip("onnxruntime")
     from karnet.export._convert import to_onnx
 
     table = table_of()
     table = Table("t", table.columns.select(["size", "kind", "empty", "target"]))
-    model = fit_table(table, "target").model
+    model = fit_table(table, "target", paper=paper).model
     graph = to_onnx(*portable(model))
     rows = table_of(seed=4)
     kind = [{"?": "", "red": "never seen"}.get(cell, cell) for cell in rows.frame(["kind"])["kind"]]
@@ -563,6 +708,10 @@ def test_a_large_file_gives_one_model_whatever_its_row_groups(
     assert fitted.judged_by == "58 rows left out"
     assert fitted.score > 0.6
     assert len(fitted.left_out[1]) == 58
+    assert sum(importances_of(fitted.model).values()) == pytest.approx(float(kept))
+    save(fitted.model, tmp_path / "m.karnet")
+    again = predict_table(load(tmp_path / "m.karnet"), table, proba=not numbers)
+    np.testing.assert_array_equal(again, answers[-1])
     assert any("530 of 530 rows" in each for each in told)
 
 

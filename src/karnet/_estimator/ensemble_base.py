@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import is_classifier
+from sklearn.base import BaseEstimator, TransformerMixin, is_classifier
 from sklearn.model_selection import check_cv
 from sklearn.utils.validation import check_is_fitted
 
@@ -361,6 +361,45 @@ class KARNetworkCV(KAREstimator):
     def _networks(self) -> list[Network | LocalNetwork]:
         """Return the networks that are averaged."""
         return [member.network for member in self.estimators_]
+
+
+class ColumnEncoder(TransformerMixin, BaseEstimator):
+    """The encoding of tables as a step of a pipeline, before networks that need numbers."""
+
+    _encoder: TableEncoder
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Find the encoding of the columns of a table.
+
+        Parameters
+        ----------
+        X : data frame or array of shape (n_samples, n_features)
+            The table.
+        y : object, optional
+            Not used.
+
+        Returns
+        -------
+        self
+        """
+        columns, _ = validation.check_columns(self, X, reset=True)
+        self._encoder = TableEncoder.of(columns, np.ones(len(columns[0])))
+        return self
+
+    def transform(self, X: Any) -> Array:
+        """Return the columns as numbers.
+
+        Parameters
+        ----------
+        X : data frame or array of shape (n_samples, n_features)
+            The table.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_encoded_columns)
+        """
+        check_is_fitted(self)
+        return self._encoder(*validation.check_columns(self, X, reset=False))
 
 
 def _bounded(X: Any) -> Any:

@@ -44,6 +44,15 @@ def predict(
     proba: Annotated[
         bool, typer.Option("--proba", help="Also write the probability of each class.")
     ] = False,
+    coverage: Annotated[
+        float | None,
+        typer.Option(
+            metavar="P",
+            help="Also write what contains the target with this probability, such as 0.9: for "
+            "numbers, the lower and the upper end of an interval; for classes, a set of classes "
+            "separated by '|'.",
+        ),
+    ] = None,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
@@ -55,10 +64,11 @@ def predict(
     ```text
     karnet predict houses.karnet new-houses.csv
     karnet predict houses.karnet new-houses.parquet -o prices.csv
+    karnet predict houses.karnet new-houses.csv --coverage 0.9
     ```
     """
     fitted = _loaded(model, "predict")
-    from ..tables import as_text, check_format, predict_table, table_blocks, target_of, write_table
+    from ..tables import as_text, check_format, prediction_columns, table_blocks, write_table
 
     out = Output(quiet, as_json)
     if output is not None:
@@ -67,19 +77,16 @@ def predict(
     with out.timed(f"Predicting {table.name}"):
         for block in table_blocks(table):
             out.note(*(() if blocks else block.notes))
-            blocks.append(predict_table(fitted, block, proba=proba))
-    name, predictions = target_of(fitted) or "prediction", np.concatenate(blocks)
-    columns = {name: predictions}
-    if proba:
-        classes = np.asarray(fitted.classes_)
-        columns[name] = classes[predictions.argmax(axis=1)]
-        columns |= {f"p({c})": p for c, p in zip(classes, predictions.T, strict=True)}
+            blocks.append(prediction_columns(fitted, block, proba, coverage))
+    name, *_ = blocks[0]
+    columns = {key: np.concatenate([block[key] for block in blocks]) for key in blocks[0]}
     if output is None:
         out.result(columns, as_text(columns).removesuffix("\n"))
         return
     write_table(columns, output)
-    values = {"output": output, "rows": len(predictions), "target": name}
-    out.result(values, f"{output} has {len(predictions)} predictions of {name!r}.")
+    n = len(columns[name])
+    values = {"output": output, "rows": n, "target": name}
+    out.result(values, f"{output} has {n} predictions of {name!r}.")
 
 
 def score(model: Model, table: TableFile, quiet: Quiet = False, as_json: Json = False) -> None:
@@ -117,10 +124,10 @@ def inspect(model: Model, as_json: Json = False) -> None:
     ```
     """
     fitted = _loaded(model, "inspect")
-    from ..tables import importances_of, kinds_of
+    from ..tables import importances_of, kinds_of, network_of
 
     about = getattr(fitted, "table_", {})
-    network = fitted[-1] if hasattr(fitted, "steps") else fitted
+    network = network_of(fitted)
     kinds, weights = kinds_of(fitted), importances_of(fitted)
     layers = layer_table(network)
     values = {**about, "network": type(network).__name__, "columns": kinds, "importances": weights}

@@ -18,6 +18,7 @@ from sklearn.impute import SimpleImputer
 
 from .._arrays.namespace import on_host
 from .._estimator.calibration import LEAST_SCORE
+from .._estimator.ensemble_base import ColumnEncoder
 from .._estimator.targets import class_outputs
 from .._network.infinite_width import KernelMap
 from .._network.layers import Network
@@ -207,6 +208,8 @@ def _set_output_types(operator: Any) -> None:
         if estimator.add_indicator:
             raise ValueError("SimpleImputer(add_indicator=True) cannot be exported to ONNX.")
         n_columns = len(_kept_columns(estimator))
+    elif isinstance(estimator, ColumnEncoder):
+        n_columns = len(estimator._encoder.origins)
     elif hasattr(estimator, "classes_"):
         classes = _classes(estimator)
         label = StringTensorType if classes.dtype.kind == "O" else Int64TensorType
@@ -372,6 +375,11 @@ def _imputer(g: Graph, imputer: SimpleImputer, x: str) -> tuple[str]:
     return (g.op("Where", gaps, statistics, x),)
 
 
+def _encoded(g: Graph, estimator: ColumnEncoder, x: str) -> tuple[str]:
+    """Return the columns, which are encoded already."""
+    return (x,)
+
+
 # The estimators that are converted here, with the functions that add them to a graph.
 BUILDERS: dict[type, Builder] = {
     KARClassifier: _classifier,
@@ -379,4 +387,5 @@ BUILDERS: dict[type, Builder] = {
     KARClassifierCV: _classifier,
     KARRegressorCV: _regressor,
     SimpleImputer: _imputer,
+    ColumnEncoder: _encoded,
 }

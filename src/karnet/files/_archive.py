@@ -52,7 +52,7 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
     ----------
     estimator : estimator
         A karnet estimator, fitted or not, alone or in a pipeline with scikit-learn's usual
-        transformers and skrub's TableVectorizer.
+        transformers, or with skrub's TableVectorizer, ApplyToCols and StringEncoder.
     path : str or path
         The file. An existing file is replaced when the new one is complete.
 
@@ -99,11 +99,11 @@ def _checked_skrub(names: set[str]) -> dict[str, str]:
     """Return the version of skrub if one of its types is named, or raise if it is another one."""
     if not any(name.startswith("skrub.") for name in names):
         return {}
-    require("a model file with a TableVectorizer", "table", "skrub")
+    require("a model file with a transformer of skrub", "table", "skrub")
     installed = metadata.version("skrub")
     if not installed.startswith(f"{SKRUB}."):
         raise ImportError(
-            f"a model file with a TableVectorizer needs skrub {SKRUB}, but {installed} is "
+            f"a model file with a transformer of skrub needs skrub {SKRUB}, but {installed} is "
             "installed: pip install 'karnet[table]'."
         )
     return {"skrub": installed}
@@ -241,6 +241,6 @@ def _checked_header(content: Any) -> dict[str, Any]:
     skrub = str(header.get("skrub", SKRUB))
     if skrub != SKRUB and not skrub.startswith(f"{SKRUB}."):
         raise RefusedError(
-            f"its TableVectorizer is of skrub {skrub:.20}, but karnet {__version__} reads {SKRUB}"
+            f"its transformers are of skrub {skrub:.20}, but karnet {__version__} reads {SKRUB}"
         )
     return header

@@ -18,7 +18,7 @@ from sklearn.preprocessing import OneHotEncoder
 
 from .._ensemble.columns import Dates, Labels, TableEncoder
 from .._ensemble.member import Shape
-from .._estimator.ensemble_base import KARNetworkCV
+from .._estimator.ensemble_base import ColumnEncoder, KARNetworkCV
 from .._estimator.network_base import KARNetwork
 from .._network.infinite_width import KernelMap
 from .._network.layers import Network
@@ -110,6 +110,11 @@ def _check_encoder(encoder: TableEncoder) -> None:
         for part in column.parts if isinstance(column, Dates) else (column,):
             _expect(type(part.has_gaps) is bool)
             _expect(isinstance(part, Labels) or type(part.fill) is float)
+
+
+def _check_step(step: ColumnEncoder) -> None:
+    if hasattr(step, "n_features_in_"):
+        _expect(step.n_features_in_ == len(step._encoder.columns))
 
 
 def _check_network(net: Any) -> None:
@@ -229,6 +234,7 @@ CHECKS: dict[Any, Callable[[Any], None]] = {
     Tree: _check_tree,
     LocalNetwork: _check_leaves,
     TableEncoder: _check_encoder,
+    ColumnEncoder: _check_step,
     KARNetwork | KARNetworkCV: _check_network,
     OneHotEncoder: _check_one_hot,
     TfidfVectorizer: _check_vocabulary,

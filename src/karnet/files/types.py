@@ -19,6 +19,7 @@ TAGS = {
     "Accumulator": "karnet.accumulate.Accumulator",
     "Activation": "karnet.activations.Activation",
     "Centre": "karnet._lstsq.statistics.Centre",
+    "ColumnEncoder": "karnet._estimator.ensemble_base.ColumnEncoder",
     "Dates": "karnet._ensemble.columns.Dates",
     "ExpOf": "karnet.activations.ExpOf",
     "Folds": "karnet._ensemble.folds.Folds",
@@ -73,8 +74,10 @@ SKLEARN = {
     "preprocessing._function_transformer": "FunctionTransformer",
     "preprocessing._polynomial": "PolynomialFeatures",
 }
-# Classes of skrub in a fitted TableVectorizer with its default encoders, by module.
+# Classes of skrub in a fitted TableVectorizer with its default encoders, and for some columns, by
+# module.
 VECTORIZER = {
+    "_apply_to_cols": "ApplyToCols",
     "_apply_to_each_col": "ApplyToEachCol",
     "_check_input": "CheckInputDataFrame",
     "_clean_categories": "CleanCategories",
@@ -111,10 +114,11 @@ def _listed(by_module: dict[str, str], library: str = "") -> frozenset[str]:
 
 
 ACTIVATION = f"{__name__}.Activation"
+ENCODER = f"{__name__}.ColumnEncoder"
 ESTIMATORS = frozenset(f"{__name__}.{tag}" for tag in TAGS if tag.startswith("KAR"))
 # A file holds exactly the fields of a dataclass. A field that is added later needs a default, which
 # is used for older files. Activations are stored by name.
-DATACLASSES = frozenset(f"{__name__}.{tag}" for tag in TAGS) - ESTIMATORS - {ACTIVATION}
+DATACLASSES = frozenset(f"{__name__}.{tag}" for tag in TAGS) - ESTIMATORS - {ACTIVATION, ENCODER}
 TIMES = _listed({"datetime": "timedelta timezone", "zoneinfo": "ZoneInfo"})
 # For each kind of node that skops reads, the types or functions that it may name.
 ALLOWED: dict[str, frozenset[str]] = {
@@ -130,7 +134,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     "ConstructorFromReduceNode": TIMES,
     "ObjectNode": DATACLASSES
     | ESTIMATORS
-    | {ACTIVATION}
+    | {ACTIVATION, ENCODER}
     | _listed(SKLEARN, "sklearn.")
     | _listed(VECTORIZER, "skrub.")
     # The types of dates in a table.

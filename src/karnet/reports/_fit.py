@@ -64,7 +64,7 @@ def write_fit_report(
         The command that asked for the report.
     """
     other = held_out(table, fitted, again)
-    about, network = fitted.model.table_, type(fitted.model[-1]).__name__
+    about, network = fitted.model.table_, type(tables.network_of(fitted.model)).__name__
     chapters = {
         "scores": ("Scores", _scores(fitted, other)),
         "data": ("Data", _data(table, fitted)),
@@ -111,7 +111,7 @@ def _scores(fitted: TableFit, other: HeldOut | None) -> list[str]:
 
 def _left_out_score(fitted: TableFit) -> Score:
     """Return the score of the fit, with an interval if the left-out predictions are available."""
-    y, network = fitted.target.y, fitted.model[-1]
+    y, network = fitted.target.y, tables.network_of(fitted.model)
     if fitted.target.task == "classification":
         return Score("accuracy", fitted.score, *tables.wilson(fitted.score, len(y)))
     predictions = getattr(network, "loo_decision_function_", np.full(len(y), np.nan))
@@ -201,10 +201,10 @@ def _true_and_predicted(other: HeldOut) -> str:
     rows = np.linspace(0, len(other.y) - 1, min(len(other.y), MAX_ROWS)).astype(int)
     y, predictions, intervals = other.y[rows], other.predictions[rows], None
     text = "Held-out rows; on the dotted line the prediction is exact."
-    network = other.model[-1]
-    if hasattr(network, "predict_interval"):
-        X = tables.seen_by_network(other.model, other.table.take(rows))
-        intervals = network.predict_interval(X, 0.9)
+    if hasattr(tables.network_of(other.model), "predict_interval"):
+        columns = tables.prediction_columns(other.model, other.table.take(rows), coverage=0.9)
+        _, *ends = columns.values()
+        intervals = np.column_stack(ends)
         inside = (intervals[:, 0] <= y) & (y <= intervals[:, 1])
         text += (
             " Vertical lines are 90 % prediction intervals; they contain "
@@ -251,7 +251,7 @@ def _losses_by_shuffling(other: HeldOut) -> dict[str, float]:
 
 
 def _network(table: Table, fitted: TableFit) -> list[str]:
-    network = fitted.model[-1]
+    network = tables.network_of(fitted.model)
     complete = fitted.left_out is None
     places = np.flatnonzero(fitted.target.known) if complete else np.arange(len(table))
     step = max(len(places) // MAX_ROWS, 1)

@@ -1,8 +1,8 @@
 """Tables from files, and models that are fitted on them.
 
 Text and columnar files are read without options; every assumption is reported in a sentence.
-skrub's TableVectorizer turns their columns into numbers for estimators that select all
-hyper-parameters themselves.
+Their columns are read as numbers, dates, categories and text for estimators that select all
+hyper-parameters themselves; skrub recognises dates and encodes text.
 """
 
 from __future__ import annotations
@@ -21,8 +21,10 @@ from ._model import (  # noqa: E402
     fit_table,
     importances_of,
     kinds_of,
+    network_of,
     portable,
     predict_table,
+    prediction_columns,
     seen_by_network,
     target_of,
 )
@@ -44,8 +46,10 @@ __all__ = [
     "importances_of",
     "is_large",
     "kinds_of",
+    "network_of",
     "portable",
     "predict_table",
+    "prediction_columns",
     "read_table",
     "score_table",
     "scores",

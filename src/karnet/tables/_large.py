@@ -1,7 +1,7 @@
 """Parquet files that do not fit in memory: encoded by a sample of rows, fitted block by block.
 
-Vectoriser and imputer are fitted to a sample of rows. The network is fitted to all rows except a
-held-out part, which are read again for each pass. It is an average that selects all
+The encoding of the columns is found from a sample of rows. The network is fitted to all rows except
+a held-out part, which are read again for each pass. It is an average that selects all
 hyper-parameters if the rows that this keeps fit in memory, and otherwise a hidden layer that is
 fitted to the sample, and an output layer.
 """
@@ -23,8 +23,9 @@ from sklearn.preprocessing import StandardScaler
 from .._rows.arrow_files import Parquet, reading
 from ..estimators import KARClassifier, KARRegressor
 from ..selection import KARClassifierCV, KARRegressorCV
+from ._columns import Columns
 from ._files import kind_of, memory, table_blocks
-from ._model import SEED, TableFit, device_of, encoded, imputer, table_fit, vectorizer_for
+from ._model import SEED, TableFit, device_of, fitted_steps, table_fit
 from ._names import check_names, input_names, missing_column
 from ._sizes import SIZES
 from ._table import Table
@@ -108,27 +109,30 @@ def fit_large(
     source = Source.of(path, full_target)
     tell("Reading a sample of rows")
     sample, y = source.gathered(source.sampled)
-    vectorizer = vectorizer_for(names)
-    V = encoded(vectorizer, sample, names, fit=True)
-    steps, network = _unfitted(V, y, full_target, where)
+    columns = Columns.of(sample, names)
+    fitted, V = fitted_steps(columns, columns.frame(sample), only_numbers=True)
+    if AVERAGE_BYTES * len(full_target.y) * V.shape[1] > SIZES.memory_share * memory():
+        fitted.append(("scaler", scaler := StandardScaler()))
+        network = _shaped(scaler.fit_transform(V), y, full_target.task, where)
+    else:
+        kind: Any = KARClassifierCV if full_target.task == "classification" else KARRegressorCV
+        network = kind(device=where, random_state=SEED)
+    steps = Pipeline(fitted)
 
     def blocks() -> Iterator[tuple[Any, NDArray[Any]]]:
         done = 0
         for rows, targets in source.blocks(~source.held_out):
             done += len(rows)
             tell(f"Fitting, {done} of {np.count_nonzero(~source.held_out)} rows of this pass")
-            yield steps.transform(encoded(vectorizer, rows, names)), targets
+            yield steps.transform(columns.frame(rows)), targets
 
     network.fit_blocks(blocks)
-    # A network that was fitted on a device must predict on machines without one.
-    network.set_params(device=None)
     tell("Scoring on rows that were left out")
     rows, targets = source.gathered(source.held_out)
-    score = float(network.score(steps.transform(encoded(vectorizer, rows, names)), targets))
+    score = float(network.score(steps.transform(columns.frame(rows)), targets))
     how = f"{len(targets)} rows left out"
-    all_steps = [*steps.steps, ("network", network)]
-    fitted = table_fit(vectorizer, all_steps, names, full_target, score, how)
-    return replace(fitted, left_out=(rows, targets), sample=sample)
+    model = table_fit([*fitted, ("network", network)], columns, full_target, score, how)
+    return replace(model, left_out=(rows, targets), sample=sample)
 
 
 def _target(path: Path, target: str, task: str) -> tuple[list[str], Target]:
@@ -142,15 +146,6 @@ def _target(path: Path, target: str, task: str) -> tuple[list[str], Target]:
     with reading(path.name, Parquet.name):
         column = Table(path.name, file.read([target]))
     return input_names(names, target, path.name), find_target(column, target, task)
-
-
-def _unfitted(V: Any, y: NDArray[Any], target: Target, device: str | None) -> tuple[Pipeline, Any]:
-    """Return the steps before the network, fitted to a sample of encoded rows, and the network."""
-    if AVERAGE_BYTES * len(target.y) * V.shape[1] > SIZES.memory_share * memory():
-        steps = Pipeline([("imputer", imputer()), ("scaler", StandardScaler())])
-        return steps, _shaped(steps.fit_transform(V), y, target.task, device)
-    kind: Any = KARClassifierCV if target.task == "classification" else KARRegressorCV
-    return Pipeline([("imputer", imputer())]).fit(V), kind(device=device, random_state=SEED)
 
 
 def _shaped(X: NDArray[Any], y: NDArray[Any], task: str, device: str | None) -> Any:

@@ -1,46 +1,49 @@
-"""Models of tables: pipelines that encode columns as numbers for a network.
+"""Models of tables: estimators that are fitted on data frames, and steps before them.
 
-Further functions describe the columns of a model, and replace skrub's vectoriser for export.
+The averaged networks take columns of numbers, dates and categories as they are. Text is encoded
+before them, and all columns before networks that need numbers.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from sklearn.compose import ColumnTransformer
 from sklearn.exceptions import FitFailedWarning
 from sklearn.impute import SimpleImputer
 from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold
 from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import MinMaxScaler, OneHotEncoder
-from skrub import StringEncoder, TableVectorizer
+from sklearn.preprocessing import MinMaxScaler
+from skrub import ApplyToCols, StringEncoder
 
 from .._arrays.namespace import check_device
+from .._ensemble.columns import Dates, Labels, Numbers
+from .._estimator.ensemble_base import ColumnEncoder
+from .._util.messages import shown
 from .._util.progress import Report
 from ..estimators import KARClassifier, KARRegressor
 from ..selection import KARClassifierCV, KARRegressorCV
+from ._columns import CATEGORY, DATE, EMPTY, NUMBER, TEXT, Columns
 from ._names import input_names, listed
 from ._sizes import SIZES
 from ._table import Table
 from ._target import Target, find_target
 
-# Kinds of columns that the vectoriser encodes from text.
-TEXT_KINDS = ("low_cardinality", "high_cardinality")
-# The words of users for skrub's kinds of columns.
-KINDS = {
-    "numeric": "number",
-    "datetime": "date",
-    "low_cardinality": "category",
-    "high_cardinality": "text",
+# The kind of a column by the type of its encoding.
+ENCODED = {Numbers: NUMBER, Labels: CATEGORY, Dates: DATE}
+# The same by skrub's words, in models of earlier versions.
+VECTORIZED = {
+    "numeric": NUMBER,
+    "datetime": DATE,
+    "low_cardinality": CATEGORY,
+    "high_cardinality": TEXT,
 }
-# The description of a column that the vectoriser drops.
-NOT_USED = "empty: not used"
+# What separates the classes of a prediction set.
+SEPARATOR = "|"
 # The seed of everything that is drawn when a table is fitted.
 SEED = 0
 
@@ -51,8 +54,9 @@ class TableFit:
 
     Attributes
     ----------
-    model : Pipeline
-        Vectoriser, imputer and network; its attribute `table_` describes the table.
+    model : estimator or Pipeline
+        The estimator, which is in a pipeline if some columns are encoded before it. Its attribute
+        `table_` describes the table.
     target : Target
         The column that the model predicts.
     score : float
@@ -86,8 +90,8 @@ def fit_table(
     Parameters
     ----------
     table : Table
-        The table. skrub's TableVectorizer tells numbers, dates, categories, text and gaps apart;
-        a table of more than 10000 columns must hold numbers only.
+        The table. Its cells are read as numbers, dates, categories, text and gaps; a table of
+        more than 10000 columns must hold numbers only.
     target : str or Target
         The name of the column to predict, or the result of `find_target`.
     task : {"auto", "classification", "regression"}
@@ -112,34 +116,36 @@ def fit_table(
     classes = (KARClassifier, KARRegressor) if paper else (KARClassifierCV, KARRegressorCV)
     kind: Any = classes[target.task == "regression"]
     network = kind(device=device_of(device), random_state=SEED)
-    vectorizer = vectorizer_for(names)
-    V = encoded(vectorizer, rows, names, fit=True)
+    columns = Columns.of(rows, names)
+    steps, X = fitted_steps(columns, columns.frame(rows), only_numbers=paper)
     if paper:
-        scaled = [("imputer", imputer()), ("scaler", MinMaxScaler()), ("network", network)]
-        fitted, score, how = _with_best_width(Pipeline(scaled), V, target)
+        scaled = Pipeline([("scaler", MinMaxScaler()), ("network", network)])
+        best, score, how = _with_best_width(scaled, X, target)
+        steps += best.steps
     else:
-        filled = (gaps := imputer()).fit_transform(V)
-        network._fit((filled, target.y, None), tell)
-        fitted = Pipeline([("imputer", gaps), ("network", network)])
-        score, how = float(fitted[-1].best_score_), "leave-one-out"
-    # The model file must load on machines without the device.
-    fitted[-1].set_params(device=None)
-    return table_fit(vectorizer, fitted.steps, names, target, score, how)
+        network._fit((X, target.y, None), tell)
+        steps.append(("network", network))
+        score, how = float(network.best_score_), "leave-one-out"
+    return table_fit(steps, columns, target, score, how)
 
 
-def vectorizer_for(names: Sequence[str]) -> TableVectorizer | None:
-    """Return the encoder of these columns; None for very many columns."""
-    if len(names) > SIZES.max_vectorized_columns:
-        return None
-    # A new category has all indicators zero, so each known category keeps an indicator of its own.
-    indicators = OneHotEncoder(dtype="float32", handle_unknown="ignore", sparse_output=False)
-    text = StringEncoder(random_state=SEED)
-    return TableVectorizer(low_cardinality=indicators, high_cardinality=text)
+def fitted_steps(columns: Columns, X: Any, only_numbers: bool) -> tuple[list[Any], Any]:
+    """Return the steps before a network, fitted on rows, and these rows after them.
 
-
-def imputer() -> SimpleImputer:
-    """Return the pipeline step that fills gaps."""
-    return SimpleImputer(strategy="median", keep_empty_features=True)
+    skrub's StringEncoder replaces text by numbers. With `only_numbers`, all other columns are
+    encoded too, as the averaged networks encode them. Very many columns have their gaps filled.
+    """
+    steps: list[Any] = []
+    if texts := columns.named(TEXT):
+        text = StringEncoder(random_state=SEED)
+        steps.append(("text", ApplyToCols(text, cols=texts)))
+    if len(columns.kinds) > SIZES.max_encoded_columns:
+        steps.append(("imputer", SimpleImputer(strategy="median", keep_empty_features=True)))
+    elif only_numbers:
+        steps.append(("encoder", ColumnEncoder()))
+    for _, step in steps:
+        X = step.fit_transform(X)
+    return steps, X
 
 
 def device_of(name: str) -> str | None:
@@ -148,17 +154,26 @@ def device_of(name: str) -> str | None:
 
 
 def table_fit(
-    vectorizer: Any, steps: list[Any], names: list[str], target: Target, score: float, how: str
+    steps: list[Any], columns: Columns, target: Target, score: float, how: str
 ) -> TableFit:
     """Return the complete model, with a description of its table."""
-    encoder = [] if vectorizer is None else [("vectorizer", vectorizer)]
-    model = Pipeline([*encoder, *steps])
-    about = {"target": target.name, "task": target.task, "columns": names, "rows": len(target.y)}
-    model.table_ = about | {"score": score, "judged_by": how}
+    network = steps[-1][1]
+    # The model file must load on machines without the device.
+    network.set_params(device=None)
+    model = Pipeline(steps) if len(steps) > 1 else network
+    model.table_ = {
+        "target": target.name,
+        "task": target.task,
+        "columns": columns.kinds,
+        "date_formats": columns.formats,
+        "rows": len(target.y),
+        "score": score,
+        "judged_by": how,
+    }
     return TableFit(model, target, score, how)
 
 
-def _with_best_width(pipeline: Pipeline, V: Any, target: Target) -> tuple[Pipeline, float, str]:
+def _with_best_width(pipeline: Pipeline, X: Any, target: Target) -> tuple[Pipeline, float, str]:
     """Return the pipeline of the best cross-validated width, fitted on all rows."""
     classes = target.task == "classification"
     largest = np.unique(target.y, return_counts=True)[1].max() if classes else len(target.y)
@@ -171,32 +186,8 @@ def _with_best_width(pipeline: Pipeline, V: Any, target: Target) -> tuple[Pipeli
         # A width can be chosen although some classes have fewer rows than there are folds.
         warnings.filterwarnings("ignore", "The least populated class", UserWarning)
         warnings.simplefilter("ignore", FitFailedWarning)
-        search = GridSearchCV(pipeline, sizes, cv=splits, error_score=0.0).fit(V, target.y)
+        search = GridSearchCV(pipeline, sizes, cv=splits, error_score=0.0).fit(X, target.y)
     return search.best_estimator_, float(search.best_score_), f"{n_folds} folds"
-
-
-def encoded(transform: Any, table: Table, names: Sequence[str], fit: bool = False) -> Any:
-    """Return the columns as numbers, gaps as NaN; refuse infinite numbers by column name."""
-    if transform is None:
-        V = pd.DataFrame(table.numbers(names), columns=list(names))
-    else:
-        kinds = {} if fit else transform.column_to_kind_
-        X = table.frame(names, [name for name, kind in kinds.items() if kind in TEXT_KINDS])
-        try:
-            V = transform.fit_transform(X) if fit else transform.transform(X)
-        except (ValueError, TypeError, RuntimeError, ArithmeticError) as error:
-            lines = str(error).strip().splitlines() or [type(error).__name__]
-            raise ValueError(f"{table.name} cannot be encoded: {lines[0][:200]}") from error
-    if not V.shape[1]:
-        raise ValueError(f"all columns of {table.name} other than the target are empty.")
-    infinite = np.isinf(V.to_numpy()).any(axis=0)
-    if infinite.any():
-        columns = list(np.asarray(V.columns)[infinite])
-        raise ValueError(
-            f"{table.name} holds infinite or too large numbers in {listed(columns)}: empty such "
-            "cells, or give the column in another unit."
-        )
-    return V
 
 
 def predict_table(model: Any, table: Table, proba: bool = False) -> NDArray[Any]:
@@ -215,20 +206,95 @@ def predict_table(model: Any, table: Table, proba: bool = False) -> NDArray[Any]
     -------
     ndarray of shape (n_rows,), or (n_rows, n_classes) for probabilities
     """
-    if proba and not hasattr(model, "predict_proba"):
+    return _predicted(network_of(model), _inputs(model, table), proba)
+
+
+def _predicted(network: Any, X: Any, proba: bool) -> NDArray[Any]:
+    if proba and not hasattr(network, "predict_proba"):
         raise ValueError("the model predicts numbers, which have no class probabilities.")
-    network = model[-1] if hasattr(model, "steps") else model
-    X = seen_by_network(model, table)
     return np.asarray(network.predict_proba(X) if proba else network.predict(X))
 
 
-def seen_by_network(model: Any, table: Table) -> Any:
+def prediction_columns(
+    model: Any, table: Table, proba: bool = False, coverage: float | None = None
+) -> dict[str, NDArray[Any]]:
+    """Return the predictions of a model for all rows of a table, as columns with names.
+
+    Parameters
+    ----------
+    model : Pipeline or estimator
+        A model of `fit_table`, or any estimator fitted on named columns.
+    table : Table
+        The table, as in `predict_table`.
+    proba : bool
+        Whether to add a column with the probability of each class.
+    coverage : float, optional
+        The probability with which prediction intervals or sets contain the target. The ends of
+        intervals are two further columns, and the classes of a set are in one, separated by "|".
+
+    Returns
+    -------
+    dict of str to ndarray
+        The columns; the first is named after the target.
+    """
+    network, X = network_of(model), _inputs(model, table)
+    name, predictions = target_of(model) or "prediction", _predicted(network, X, proba)
+    columns = {name: predictions}
+    if proba:
+        columns[name] = network.classes_[predictions.argmax(axis=1)]
+        pairs = zip(network.classes_, predictions.T, strict=True)
+        columns |= {f"p({each})": column for each, column in pairs}
+    if coverage is None:
+        return columns
+    if hasattr(network, "predict_interval"):
+        low, high = network.predict_interval(X, coverage).T
+        return columns | {f"{name}_low": low, f"{name}_high": high}
+    if not hasattr(network, "predict_set"):
+        raise ValueError(
+            f"a {type(network).__name__} has no prediction intervals or sets: only the averaged "
+            "networks that 'karnet fit' fits by default have them."
+        )
+    sets = network.predict_set(X, coverage)
+    return columns | {f"{name}_set": _joined(sets, network.classes_.astype(str))}
+
+
+def _joined(sets: NDArray[np.bool_], classes: NDArray[Any]) -> NDArray[Any]:
+    """Return sets of classes as text."""
+    unclear = [str(each) for each in classes if SEPARATOR in each]
+    if unclear:
+        raise ValueError(
+            f"the class {shown(unclear[0])} contains {SEPARATOR!r}, which separates the classes of "
+            "a prediction set: rename it."
+        )
+    return np.array([SEPARATOR.join(classes[row]) for row in sets])
+
+
+def _inputs(model: Any, table: Table) -> Any:
     """Return the inputs of the network at the end of a model, for all rows of a table."""
-    vectorizer = vectorizer_of(model)
-    X = encoded(vectorizer, table, columns_of(model))
-    for _, step in getattr(model, "steps", [])[vectorizer is not None : -1]:
+    columns, steps = _columns(model), _steps(model)
+    if steps and hasattr(steps[0], "column_to_kind_"):  # the model is of an earlier version
+        X = table.frame(list(columns.kinds), [*columns.named(CATEGORY), *columns.named(TEXT)])
+    else:
+        X = columns.frame(table)
+    for step in steps:
         X = step.transform(X)
     return X
+
+
+def seen_by_network(model: Any, table: Table) -> Any:
+    """Return the numbers that the network at the end of a model receives, for rows of a table."""
+    network, X = network_of(model), _inputs(model, table)
+    return X if getattr(network, "_encoder", None) is None else network._rows(X)
+
+
+def network_of(model: Any) -> Any:
+    """Return the estimator of a model, which may be the last step of a pipeline."""
+    return model[-1] if hasattr(model, "steps") else model
+
+
+def _steps(model: Any) -> list[Any]:
+    """Return the steps of a model before its network."""
+    return [step for _, step in getattr(model, "steps", [])[:-1]]
 
 
 def columns_of(model: Any) -> list[str]:
@@ -249,19 +315,24 @@ def target_of(model: Any) -> str | None:
     return str(about["target"]) if about else None
 
 
-def vectorizer_of(model: Any) -> Any:
-    """Return the vectoriser at the start of a model, or None."""
-    first = model.steps[0][1] if hasattr(model, "steps") else None
-    return first if hasattr(first, "column_to_kind_") else None
+def _columns(model: Any) -> Columns:
+    """Return how the columns of a model are read."""
+    names, steps, about = columns_of(model), _steps(model), getattr(model, "table_", {})
+    if isinstance(about.get("columns"), dict):
+        return Columns(about["columns"], about["date_formats"])
+    if steps and hasattr(steps[0], "column_to_kind_"):
+        found = steps[0].column_to_kind_
+        return Columns({name: VECTORIZED.get(found.get(name, ""), EMPTY) for name in names}, {})
+    encoder = None if steps else getattr(model, "_encoder", None)
+    if encoder is None:
+        return Columns(dict.fromkeys(names, NUMBER), {})
+    kinds = [ENCODED[type(each)] for each in encoder.columns]
+    return Columns(dict(zip(names, kinds, strict=True)), {})
 
 
 def kinds_of(model: Any) -> dict[str, str]:
     """Return the kind of each column of a model: number, date, category or text."""
-    vectorizer = vectorizer_of(model)
-    if vectorizer is None:
-        return dict.fromkeys(columns_of(model), "number")
-    kinds = vectorizer.column_to_kind_
-    return {name: KINDS.get(kinds.get(name, ""), NOT_USED) for name in columns_of(model)}
+    return _columns(model).kinds
 
 
 def importances_of(model: Any) -> dict[str, float]:
@@ -270,56 +341,35 @@ def importances_of(model: Any) -> dict[str, float]:
     The importance of a column is the sum of the network's feature importances over all features
     that the column was encoded as. The result is empty if the network has no importances.
     """
-    network = model[-1] if hasattr(model, "steps") else model
-    weights = getattr(network, "feature_importances_", None)
+    weights = getattr(network_of(model), "feature_importances_", None)
     if weights is None:
         return {}
-    names, vectorizer = columns_of(model), vectorizer_of(model)
-    total, inputs = dict.fromkeys(names, 0.0), names
-    if vectorizer is not None:
-        inputs = [vectorizer.output_to_input_[output] for output in vectorizer.all_outputs_]
-    for name, weight in zip(inputs, weights, strict=True):
+    kinds = kinds_of(model)
+    total, origins = dict.fromkeys(kinds, 0.0), [name for name in kinds if kinds[name] != EMPTY]
+    for step in _steps(model):
+        if isinstance(step, ColumnEncoder):
+            origins = [origins[k] for k in step._encoder.origins]
+        elif hasattr(step, "output_to_input_"):
+            origins = [step.output_to_input_.get(each, each) for each in step.all_outputs_]
+    for name, weight in zip(origins, weights, strict=True):
         total[name] += float(weight)
     return total
 
 
 def portable(model: Any) -> tuple[Any, Any]:
-    """Return the model with a ColumnTransformer in place of its vectoriser, and an example row.
+    """Return the model and an example row for its export, with numbers in single precision.
 
-    Numbers pass through in single precision, as in the vectoriser; categories become indicators,
-    with empty text for a gap. Columns of dates and text are refused by name. A model without a
-    vectoriser is returned as it is, with None.
+    Columns of dates and text are refused by name. The row is None if a model encodes no columns.
     """
-    first = vectorizer_of(model)
-    if first is None:
-        return model, None
     kinds = kinds_of(model)
-    other = [name for name, kind in kinds.items() if kind in ("date", "text")]
+    other = [name for name, kind in kinds.items() if kind in (DATE, TEXT)]
     if other:
         raise ValueError(
             f"dates and text cannot be exported, and the model uses {listed(other)}: fit a model "
             "without them."
         )
-    steps, row = [], {}
-    for name in dict.fromkeys(first.output_to_input_[output] for output in first.all_outputs_):
-        if kinds[name] == "category":
-            encoder = _encoder(first.transformers_[name])
-            steps.append((name, encoder, [name]))
-            row[name] = np.array([encoder.categories[0][0]], dtype=object)
-        else:
-            steps.append((name, "passthrough", [name]))
-            row[name] = np.zeros(1, dtype=np.float32)
-    X = pd.DataFrame(row)
-    columns = ColumnTransformer(steps).fit(X)
-    return Pipeline([("columns", columns), *model.steps[1:]]), X
-
-
-def _encoder(fitted: OneHotEncoder) -> OneHotEncoder:
-    """Return an encoder of the same categories, with empty text for a gap."""
-    names = ["" if name is None or name != name else str(name) for name in fitted.categories_[0]]
-    return OneHotEncoder(
-        categories=[np.array(names, dtype=object)],
-        dtype=np.float32,
-        handle_unknown="ignore",
-        sparse_output=False,
-    )
+    parts = [*_steps(model), network_of(model)]
+    if all(getattr(part, "_encoder", None) is None for part in parts):
+        return model, None
+    examples = {NUMBER: np.zeros(1, dtype=np.float32), CATEGORY: np.array([""], dtype=object)}
+    return model, pd.DataFrame({n: examples[kind] for n, kind in kinds.items() if kind != EMPTY})

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 class TableSizes:
     """Sizes and thresholds, read when a table is fitted, so that tests can change them."""
 
-    # Tables of more columns skip the vectoriser and must hold numbers only.
-    max_vectorized_columns: int = 10_000
+    # Tables of more columns must hold numbers only, and gaps are filled at once.
+    max_encoded_columns: int = 10_000
     # Widths of the paper's network that cross-validation chooses from, as in the paper.
     paper_widths: tuple[int, ...] = (1, 2, 3, 5, 10, 20, 30, 50, 80, 100, 200, 500)
     # Cross-validation folds that choose the width of the paper's network.

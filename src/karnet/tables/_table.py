@@ -95,13 +95,13 @@ class Table:
         -------
         pandas.DataFrame
         """
-        columns = dict(zip(names, self._plain(names), strict=True))
+        columns = dict(zip(names, self.plain(names), strict=True))
         columns |= {name: as_text(columns[name]) for name in names if name in text}
         return pa.table(columns).to_pandas()
 
     def numbers(self, names: Sequence[str]) -> NDArray[np.float64]:
         """Return some columns as numbers, gaps as NaN; columns of other values are refused."""
-        columns = self._plain(names)
+        columns = self.plain(names)
         kinds = {column.type for column in columns}
         if len(kinds) == 1:
             # At once: with very many columns one call for each would take long.
@@ -120,7 +120,8 @@ class Table:
             converted.append(numbers)
         return np.column_stack(converted)
 
-    def _plain(self, names: Sequence[str]) -> list[pa.ChunkedArray]:
+    def plain(self, names: Sequence[str]) -> list[pa.ChunkedArray]:
+        """Return some columns as float64, string or timestamp; missing columns are refused."""
         own = set(self.names)
         missing = [name for name in names if name not in own]
         if missing:
@@ -160,18 +161,18 @@ def plain(column: pa.ChunkedArray, name: str, where: str) -> pa.ChunkedArray:
 def as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return a plain column as text, whole numbers without a decimal point."""
     if not types.is_float64(column.type):
-        return column
+        return column.cast(pa.string())
     whole = column.cast(pa.int64(), safe=False)
     same = compute.equal(whole.cast(pa.float64(), safe=False), column)
     return compute.if_else(same, whole.cast(pa.string()), column.cast(pa.string()))
 
 
-def is_gap(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return which cells of a plain column stand for a missing value."""
+def is_gap(column: pa.ChunkedArray, words: pa.Array = GAPS) -> pa.ChunkedArray:
+    """Return which cells of a plain column are missing, or hold a word that says so."""
     gaps = compute.is_null(column, nan_is_null=True)
     if not types.is_string(column.type):
         return gaps
-    return compute.or_(gaps, compute.is_in(compute.utf8_trim_whitespace(column), GAPS))
+    return compute.or_(gaps, compute.is_in(compute.utf8_trim_whitespace(column), words))
 
 
 def as_numbers(column: pa.ChunkedArray) -> NDArray[np.float64] | None:
