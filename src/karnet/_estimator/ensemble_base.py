@@ -256,7 +256,7 @@ class KARNetworkCV(KAREstimator):
         self.cv_results_ = _results(average)
         metric = average.metric(rows.shape[1], targets.weight, check_device(self.device))
         self.input_metric_ = self._of_columns(metric)
-        numbers = sampled_rows(np.flatnonzero(average.honest), rows.shape[1])
+        numbers = sampled_rows(*rows.shape)
         self._sample = Sample(numbers, rows.take(numbers), targets.Y[numbers])
         self._importances = self._novelty_unit = None
 

@@ -21,7 +21,7 @@ from .influence import left_out_rows, parts_of
 MOST_ROWS = 1000
 MOST_VALUES = 2**20
 # About the number of shuffled rows of a column, and the largest number of shuffles.
-SHUFFLED_ROWS = 5000
+SHUFFLED_ROWS = 3000
 MOST_SHUFFLES = 20
 # About the number of operations for all columns, and the fewest rows.
 OPERATIONS = 2e10
@@ -49,9 +49,9 @@ def evenly_spaced(n: int, most: int) -> Indices:
     return np.unique(np.linspace(0, n - 1, min(n, max(most, 1))).astype(np.intp))
 
 
-def sampled_rows(judged: Indices, n_features: int) -> Indices:
-    """Return the numbers of the rows of a sample, of those that judge the average."""
-    return judged[evenly_spaced(len(judged), min(MOST_ROWS, MOST_VALUES // max(n_features, 1)))]
+def sampled_rows(n: int, n_features: int) -> Indices:
+    """Return the numbers of the rows of a sample of n rows."""
+    return evenly_spaced(n, min(MOST_ROWS, MOST_VALUES // max(n_features, 1)))
 
 
 def rises_of_error(
