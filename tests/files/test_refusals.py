@@ -393,6 +393,13 @@ def test_newer_formats_are_refused(refused):
     refused(packed({**parts(), "karnet.json": b"[1]"}), "does not name its format")
 
 
+@pytest.mark.parametrize("version", ["0.1.0", "0.2.0", "9.9", None])
+def test_the_format_decides_and_not_the_version_that_wrote_the_file(version, tmp_path):
+    path = tmp_path / "net.karnet"
+    path.write_bytes(with_header(format=1, karnet=version))
+    np.testing.assert_array_equal(load(path).predict_proba(kept.ROWS), expected())
+
+
 def test_vectorisers_of_another_skrub_are_refused(refused, tmp_path, monkeypatch):
     refused(with_header(format=1, karnet="0.1.0", skrub="0.99.1"), r"skrub 0\.99\.1")
     skrub = pytest.importorskip("skrub")

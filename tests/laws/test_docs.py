@@ -134,6 +134,8 @@ def test_every_example_has_its_place_in_the_gallery():
 
 
 def test_the_changelog_and_the_licence_are_there():
-    assert "Unreleased" in (ROOT / "CHANGELOG.md").read_text()
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    released = re.findall(r"^## (\S+) \(\d{4}-\d\d-\d\d\)$", changelog, re.M)
+    assert released[0] == karnet.__version__
     assert "BSD 3-Clause" in (ROOT / "LICENSE").read_text()
     assert f"\nversion: {karnet.__version__}\n" in (ROOT / "CITATION.cff").read_text()
