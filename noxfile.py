@@ -9,7 +9,7 @@ import nox
 nox.options.reuse_venv = "yes"
 nox.options.error_on_missing_interpreters = False
 
-PYTHONS = ("3.11", "3.12", "3.13")
+PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 # The CPU build of torch, for one Python only because it is large; tests are skipped without it.
 TORCH_CPU = "torch==2.13.0+cpu"
 SINGLE_THREADED = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
@@ -51,6 +51,13 @@ def core(session: nox.Session) -> None:
     """Install the wheel with its core dependencies only, and fit networks."""
     session.install(".")
     session.run("python", "tests/laws/alone.py")
+
+
+@nox.session(python=PYTHONS[1])
+def autogluon(session: nox.Session) -> None:
+    """Run the tests of the model of AutoGluon, in an environment that AutoGluon supports."""
+    session.install("--editable", ".[autogluon]", "pytest")
+    session.run("python", "-m", "pytest", "tests/contrib", *session.posargs)
 
 
 @nox.session(python=PYTHONS[0])

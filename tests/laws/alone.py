@@ -12,7 +12,8 @@ from importlib.resources import files
 import numpy as np
 
 OPTIONAL = (
-    *("array_api_compat", "cupy", "dask", "distributed", "matplotlib", "onnx", "onnxruntime"),
+    *("array_api_compat", "autogluon", "cupy", "dask", "distributed", "matplotlib", "onnx"),
+    "onnxruntime",
     *("pandas", "polars", "pyarrow", "rich", "skl2onnx", "skops", "skrub", "torch", "typer"),
 )
 MODULES = ("accumulate", "activations", "blocks", "datasets", "kernels", "loo")

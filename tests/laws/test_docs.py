@@ -23,6 +23,7 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 # Pages whose lines need more than the core.
 NEEDED = {
+    "autogluon.md": ("autogluon.tabular",),
     "blocks.md": ("pyarrow",),
     "command-line.md": ("pandas", "pyarrow", "skrub"),
     "dask.md": ("dask.array",),

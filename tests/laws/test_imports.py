@@ -11,6 +11,7 @@ import sys
 import token
 import tokenize
 import tomllib
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,7 @@ ARROWS = {
     "files": ["estimators", "selection"],
     "export": ["estimators", "selection"],
     "audit": ["selection"],
+    "contrib": ["selection"],
     "_pages": ["_util"],
     "tables": ["files"],
     "reports": ["tables", "inspection", "audit", "_pages"],
@@ -64,6 +66,7 @@ EXTRAS = {
     "_estimator": {"dask"},
     "_pages": {"matplotlib"},
     "cli": {"rich", "typer"},
+    "contrib": {"autogluon"},
     "export": {"onnx", "skl2onnx"},
     "files": {"skops"},
     "inspection": {"matplotlib"},
@@ -166,7 +169,10 @@ def test_only_the_command_line_verbose_and_show_versions_print(path):
 
 
 def modules():
+    """Return all modules, but those whose library is not installed in most environments."""
     names = [m.name for m in pkgutil.walk_packages(karnet.__path__, "karnet.")]
+    if find_spec("autogluon") is None:
+        names.remove("karnet.contrib.autogluon")
     return [importlib.import_module(name) for name in ["karnet", *names]]
 
 
