@@ -12,12 +12,13 @@ nox.options.error_on_missing_interpreters = False
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 # The CPU build of torch, for one Python only because it is large; tests are skipped without it.
 TORCH_CPU = "torch==2.13.0+cpu"
-SINGLE_THREADED = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+# One thread for each of two processes, and UTF-8 for files that tests read, on Windows too.
+SETTINGS = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "PYTHONUTF8": "1"}
 
 
 def run_tests(session: nox.Session) -> None:
     """Run all tests, or those that are named after ``--``."""
-    session.run("python", "-m", "pytest", "-n", "2", *session.posargs, env=SINGLE_THREADED)
+    session.run("python", "-m", "pytest", "-n", "2", *session.posargs, env=SETTINGS)
 
 
 @nox.session(python=PYTHONS)

@@ -9,10 +9,12 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
+from karnet._arrays import threads
 from karnet._arrays.threads import ONE_THREAD
 
 ROOT = Path(__file__).parents[2]
@@ -86,3 +88,12 @@ def test_a_forked_process_is_not_limited_by_threads_it_has_not():
     settings = os.environ | {"OPENBLAS_NUM_THREADS": "2", "PYTHONPATH": str(ROOT)}
     done = subprocess.run(command, env=settings, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
+
+
+def test_a_library_that_threadpoolctl_does_not_know_is_left_alone(monkeypatch):
+    monkeypatch.setattr(threads, "_blas", lambda: SimpleNamespace(lib_controllers=[]))
+    with ONE_THREAD():
+        assert ONE_THREAD.is_inside()
+        assert ONE_THREAD.allowed() == 1
+    assert not ONE_THREAD.is_inside()
+    assert ONE_THREAD.allowed() == 1

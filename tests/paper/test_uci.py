@@ -315,6 +315,7 @@ def test_tables_show_the_paper_s_numbers_beside_ours():
 # Killed runs
 
 
+@pytest.mark.skipif(not hasattr(os, "killpg"), reason="Windows has no groups of processes")
 def test_a_run_that_is_killed_goes_on_where_it_was(tmp_path):
     # Without time, Levenberg-Marquardt does not depend on how fast this machine is.
     settings = Settings(("iris", "wine"), n_folds=3, time_limit=0.0)

@@ -34,6 +34,8 @@ from karnet._rows.dask import Cutter, DaskPasses, merged_runs, total
 from karnet._rows.memory import in_order, merged
 
 M, D = 3000, 6
+# Windows ends a process at once for any signal, and has no SIGKILL.
+KILL = getattr(signal, "SIGKILL", signal.SIGTERM)
 HEIGHTS = (700, 1, 0, 13, 900, 5, 1300, 81)
 NAMES = list("abcdef")
 OPTIONS = {
@@ -566,7 +568,7 @@ def fit_with_a_killed_worker(net, cluster, rows, targets, folder, n_passes):
     n_blocks = rows.numblocks[0]
     while len(os.listdir(folder)) < n_passes * n_blocks:
         time.sleep(0.005)
-    os.kill(next(iter(workers.values())), signal.SIGKILL)
+    os.kill(next(iter(workers.values())), KILL)
     n_before = len(os.listdir(folder))
     assert not done.is_set()
     thread.join(timeout=60)
@@ -604,7 +606,7 @@ def test_a_worker_killed_while_leaves_are_solved_changes_nothing(cluster, table,
     def kill():
         while len(os.listdir(tmp_path)) < 40:
             time.sleep(0.005)
-        os.kill(killed, signal.SIGKILL)
+        os.kill(killed, KILL)
 
     thread = threading.Thread(target=kill)
     thread.start()

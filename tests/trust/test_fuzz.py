@@ -13,6 +13,7 @@ pytest.importorskip("pyarrow")
 pytest.importorskip("skops")
 pytest.importorskip("skrub")
 pytest.importorskip("skl2onnx")
+pytest.importorskip("resource", reason="the fuzzer limits memory and time as only POSIX can")
 
 from karnet import KARClassifier
 from trust.fuzz_attacks import ATTACKS, TABLE_ATTACKS, attacked

@@ -75,7 +75,11 @@ class OneThread:
         self._inside: dict[str, _Visit] = {}
 
     def allowed(self) -> int:
-        """Return the number of BLAS threads outside the context; 1 if another thread is inside."""
+        """Return the number of BLAS threads outside the context; 1 if another thread is inside.
+
+        It is also 1 for a library that threadpoolctl does not know, such as Apple's Accelerate,
+        which divides the work among the cores itself.
+        """
         visit = self._inside.get(HERE)
         if _is_shared() or (visit is not None and visit.thread != get_ident()):
             return 1

@@ -35,7 +35,7 @@ def write(
     page = resources.files("karnet._pages").joinpath("page.html").read_text(encoding="utf-8")
     with whole_file(path) as unfinished:
         text = Template(page).substitute(title=escape(title), body="\n".join(body))
-        unfinished.write_text(text, encoding="utf-8")
+        unfinished.write_text(text, encoding="utf-8", newline="\n")
 
 
 def paragraph(text: str) -> str:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import mmap
+import os
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -115,8 +116,13 @@ class Arrow:
                     pages.madvise(mmap.MADV_DONTNEED)
 
     def table(self, path: Path) -> pa.Table:
-        """Return all rows; columns that are not compressed stay in the file."""
-        return pa.Table.from_batches(_record_batches(_mapped(path)), self.schema(path))
+        """Return all rows; columns that are not compressed stay in the file.
+
+        On Windows they do not: no program could replace or delete the file as long as the table is
+        in use.
+        """
+        pages = path.read_bytes() if os.name == "nt" else _mapped(path)
+        return pa.Table.from_batches(_record_batches(pages), self.schema(path))
 
 
 def _mapped(path: Path) -> mmap.mmap:
@@ -127,12 +133,12 @@ def _mapped(path: Path) -> mmap.mmap:
         return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
 
 
-def _reader(pages: mmap.mmap) -> Any:
+def _reader(pages: mmap.mmap | bytes) -> Any:
     opened = ipc.open_file if pages[:6] == b"ARROW1" else ipc.open_stream
     return opened(pa.py_buffer(pages), options=ipc.IpcReadOptions(use_threads=False))
 
 
-def _record_batches(pages: mmap.mmap) -> Batches:
+def _record_batches(pages: mmap.mmap | bytes) -> Batches:
     reader = _reader(pages)
     is_file = hasattr(reader, "num_record_batches")
     for batch in map(reader.get_batch, range(reader.num_record_batches)) if is_file else reader:

@@ -7,7 +7,11 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from time import sleep
 from uuid import uuid4
+
+# Seconds between attempts to replace a file that another program holds open.
+WAITS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 
 
 @contextmanager
@@ -26,7 +30,7 @@ def whole_file(path: Path) -> Iterator[Path]:
         yield unfinished
         with unfinished.open("rb+") as file:
             os.fsync(file.fileno())
-        os.replace(unfinished, path)
+        _replace(unfinished, path)
     except OSError as error:
         if error.errno is None or error.filename not in (None, os.fspath(unfinished)):
             raise
@@ -35,6 +39,21 @@ def whole_file(path: Path) -> Iterator[Path]:
     finally:
         with suppress(OSError):
             unfinished.unlink()
+
+
+def _replace(new: Path, path: Path) -> None:
+    """Move a file to a path, and on Windows wait until other programs have closed the old file.
+
+    Windows refuses to replace an open file. Scanners for viruses and indexes of searches open every
+    new file for a moment.
+    """
+    for seconds in WAITS if os.name == "nt" else ():
+        try:
+            os.replace(new, path)
+            return
+        except PermissionError:
+            sleep(seconds)
+    os.replace(new, path)
 
 
 def check_writable(path: Path) -> Path:

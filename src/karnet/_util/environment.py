@@ -1,13 +1,18 @@
-"""The machine, Python, BLAS and the versions of the packages that karnet works with."""
+"""The machine, Python, BLAS and the versions of the packages that karnet works with.
+
+Calls that only some systems have stand here, with another way for the others.
+"""
 
 from __future__ import annotations
 
+import ctypes
 import os
 import platform
 import re
 import sys
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
+from typing import Any
 
 from .._version import __version__
 
@@ -70,6 +75,37 @@ def cpu_model() -> str:
         lines = []
     named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
     return next(named, "") or platform.processor() or platform.machine()
+
+
+def memory() -> float:
+    """Return the bytes of memory of this machine, or 8 GiB if the system does not tell."""
+    try:
+        if sys.platform == "win32":
+            return _WindowsMemory.total()
+        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    except (AttributeError, OSError, ValueError):
+        return 2.0**33
+
+
+class _WindowsMemory(ctypes.Structure):
+    """The structure MEMORYSTATUSEX that Windows fills in."""
+
+    _fields_ = (
+        ("n_bytes", ctypes.c_uint32),
+        ("load", ctypes.c_uint32),
+        ("total_memory", ctypes.c_uint64),
+        ("free_memory", ctypes.c_uint64),
+        ("others", ctypes.c_uint64 * 5),
+    )
+
+    @classmethod
+    def total(cls) -> float:
+        """Return the bytes of memory of a machine with Windows."""
+        status = cls(n_bytes=ctypes.sizeof(cls))
+        kernel: Any = vars(ctypes)["windll"].kernel32
+        if not kernel.GlobalMemoryStatusEx(ctypes.byref(status)):
+            raise OSError("Windows does not tell the size of the memory")
+        return float(status.total_memory)
 
 
 def _system() -> dict[str, str]:

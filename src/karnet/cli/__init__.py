@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from collections.abc import Sequence
+from io import TextIOWrapper
+from typing import Any
 
 from .._util.extras import require
 
@@ -16,6 +19,9 @@ INTERRUPTED = 130
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command given by the arguments; a command that fails exits with a code."""
+    if os.name == "nt":
+        for stream in (sys.stdout, sys.stderr):
+            write_utf8(stream)
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
         require("the command line", "table", "typer", "rich")
@@ -34,6 +40,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
             _say_interrupted()
         if end.code:
             raise
+
+
+def write_utf8(stream: Any) -> None:
+    """Let a stream that goes to a file or a pipe write UTF-8, and the line ends of other systems.
+
+    Windows would write an encoding of the country, in which many names cannot be written.
+    """
+    if isinstance(stream, TextIOWrapper) and not stream.isatty():
+        stream.reconfigure(encoding="utf-8", newline="\n")
 
 
 def _say_interrupted() -> None:

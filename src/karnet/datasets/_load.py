@@ -174,7 +174,7 @@ def _fetch(spec: DataSet) -> Cells:
 def _download(spec: DataSet) -> Cells:
     # The cache of `fetch_openml` is not used: it also keeps answers that fail the checks, and does
     # not tell without a connection whether it holds a data set.
-    with TemporaryDirectory() as home, warnings.catch_warnings():
+    with TemporaryDirectory(ignore_cleanup_errors=True) as home, warnings.catch_warnings():
         # These warnings come before a second try, whose failure is an error.
         for start in ("A network error", "Invalid cache", "Downloaded file"):
             warnings.filterwarnings("ignore", start)

@@ -28,7 +28,7 @@ def save(figure: Figure, folder: Path, name: str) -> str:
     with whole_file(folder / f"{name}.png") as unfinished:
         figure.savefig(unfinished, format="png", **look)
     with whole_file(folder / f"{name}.svg") as unfinished:
-        unfinished.write_text(text, encoding="utf-8")
+        unfinished.write_text(text, encoding="utf-8", newline="\n")
     return text[text.index("<svg") :]
 
 

@@ -17,6 +17,7 @@ from pyarrow import feather, parquet
 
 from .._rows.arrow_files import Arrow, Parquet, read_batches, reading
 from .._util.atomic_file import whole_file
+from .._util.environment import memory
 from ._names import check_names
 from ._sizes import SIZES
 from ._table import Table
@@ -51,14 +52,6 @@ def kind_of(path: Path) -> str:
         raise ValueError(f"{path} cannot be read: {error.strerror or error}.") from error
     kinds = (kind for start, kind in BEGINNINGS.items() if beginning.startswith(start))
     return next(kinds, "text")
-
-
-def memory() -> float:
-    """Return the bytes of memory of this machine."""
-    try:
-        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    except (AttributeError, OSError, ValueError):
-        return 2.0**33
 
 
 def read_table(path: str | os.PathLike[str]) -> Table:

@@ -21,10 +21,11 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
 from .._rows.arrow_files import Parquet, reading
+from .._util.environment import memory
 from ..estimators import KARClassifier, KARRegressor
 from ..selection import KARClassifierCV, KARRegressorCV
 from ._columns import Columns
-from ._files import kind_of, memory, table_blocks
+from ._files import kind_of, table_blocks
 from ._model import SEED, TableFit, device_of, fitted_steps, table_fit
 from ._names import check_names, input_names, missing_column
 from ._sizes import SIZES
