@@ -320,15 +320,16 @@ class KARNetworkCV(KAREstimator):
             return _bounded(validation.check_inputs(self, X, reset=False))
         return _bounded(encoder(*validation.check_columns(self, X, reset=False)))
 
-    def _left_out(self, Y: Array, removed: Mask | None = None) -> Array:
+    def _left_out(self, Y: Array, removed: Mask | None = None, wanted: Mask | None = None) -> Array:
         """Return left-out predictions for targets Y of the rows that the networks were fitted to.
 
-        The rows that are removed, and rows without a left-out prediction, have NaN.
+        The rows that are removed, and rows without a left-out prediction, have NaN. Other rows than
+        those wanted may have NaN.
         """
         weight, device = self._row_weights(), check_device(self.device)
         with ONE_THREAD():
             return self._offset + sum(
-                share * left_out_predictions(member, Y, weight, removed, device)
+                share * left_out_predictions(member, Y, weight, removed, wanted, device)
                 for share, member in zip(self.weights_, self.estimators_, strict=True)
             )
 
