@@ -32,8 +32,6 @@ Array = NDArray[Any]
 COMMAND = "make trust"
 # Rows of generated training sets, largest number of those of stored ones, and of held-out rows.
 N_TRAIN, MOST_TRAIN, N_HELD_OUT = 1000, 2000, 10_000
-# Largest number of held-out rows times columns of stored tables, which bounds the time.
-MOST_HELD_OUT_VALUES = 40_000
 # Share of the rows of a stored table that is used for training.
 TRAIN_SHARE = 2 / 3
 FEWEST_ROWS = 1000
@@ -158,8 +156,7 @@ def stored_rows(name: str) -> Rows:
     X, y, classes = frame(name)
     order = np.random.default_rng(0).permutation(len(y))
     n = min(MOST_TRAIN, int(TRAIN_SHARE * len(y)))
-    n_new = min(N_HELD_OUT, MOST_HELD_OUT_VALUES // X.shape[1])
-    a, b = order[:n], order[n : n + n_new]
+    a, b = order[:n], order[n : n + N_HELD_OUT]
     return Rows(X.iloc[a], y[a], X.iloc[b], y[b], classes)
 
 
@@ -263,7 +260,7 @@ def relative_times(n: int = 1000, n_features: int = 20, n_times: int = 3) -> tup
         assert row_influence(net, X[n:]).changes.shape == (n, n)
         times.append(process_time())
         fit, importances, influences = np.diff(times)
-        ratios.append((importances / fit, influences / fit))
+        ratios.append((float(importances / fit), float(influences / fit)))
     return median(a for a, _ in ratios), median(b for _, b in ratios)
 
 
@@ -328,8 +325,8 @@ def correlations(means: Mapping[str, Agreement], mean: Agreement) -> list[str]:
         f"held-out rows ({N_REPEATS} repeats, default scoring: R^2 or accuracy). Generated tables "
         f"have {N_TRAIN} training rows and {N_HELD_OUT} held-out rows, and correlations are means "
         f"over {N_SEEDS} draws. Of stored tables, which are data frames, at most {MOST_TRAIN} rows "
-        "and at most two thirds are used for training, and of the others at most "
-        f"{N_HELD_OUT}, or {MOST_HELD_OUT_VALUES} divided by the number of columns, are held out.",
+        "and at most two thirds are used for training, and at most "
+        f"{N_HELD_OUT} of the others are held out.",
         "*Metric* is the same for the diagonal of the input metric (`input_metric_`). *Halves* is "
         "the correlation between permutation importances on the two halves of the held-out rows: "
         "where it is low, the order of the columns is noise, and no estimate can be close to it. "
