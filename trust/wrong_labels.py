@@ -269,9 +269,10 @@ def introduction(n: int) -> list[str]:
         "karnet: one fit of `KARClassifierCV()`. The quality is the margin in "
         "`loo_decision_function_`, the score of the label less the largest of another class, or "
         "the calibrated left-out probability of the label. For each data set, the one is taken "
-        "that is better on average over all other data sets. The others use the scores "
+        "that is better on average over all other data sets and all four rows of the table. The "
+        "others use the scores "
         "`normalized_margin` and `self_confidence` "
-        f"{peer_scores()}, and the one that is better on average over all data sets is taken: "
+        f"{peer_scores()}, and in each row the one that is better on average is taken: "
         f"out-of-bag probabilities of a random forest of {N_TREES} trees, LightGBM under "
         f"{N_FOLDS} folds, and logistic regression of standardised inputs under {N_FOLDS} folds.",
     ]

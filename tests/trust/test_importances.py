@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 from sklearn.datasets import make_friedman1
 
+from karnet import KARClassifierCV
 from trust.importances import (
+    DEFAULT,
     N_TRAIN,
+    SQUARED,
     Agreement,
     Rows,
     agreement,
@@ -18,6 +21,7 @@ from trust.importances import (
     noise_share,
     page_parts,
     relative_times,
+    scores,
 )
 
 
@@ -46,6 +50,20 @@ def test_correlated_columns_have_eight_coefficients():
     assert errors.std() == pytest.approx(1.0, abs=0.05)
 
 
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_scores_are_the_accuracy_and_the_squared_error_of_indicators(n_classes):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, n_classes, 60)
+    X = y[:, None] + rng.standard_normal((60, 2))
+    net = KARClassifierCV(random_state=0).fit(X, y)
+    found = scores(net, X, y)
+    assert found[DEFAULT] == pytest.approx(net.score(X, y))
+    assert -1.0 < found[SQUARED] < 0.0
+    truth = np.where(y[:, None] == np.arange(n_classes), 1.0, 0.0)
+    errors = net._mean_predictions(X) - truth
+    assert found[SQUARED] == pytest.approx(-np.mean(np.sum(errors**2, axis=1)))
+
+
 def test_times_are_relative_to_that_of_the_fit():
     times = relative_times(60, 5, 1)
     assert min(times) > 0.0
@@ -54,7 +72,7 @@ def test_times_are_relative_to_that_of_the_fit():
 def test_a_constant_has_no_correlation():
     assert correlation(np.arange(4), 2.0 ** np.arange(4)) == pytest.approx(1.0)
     assert np.isnan(correlation(np.ones(4), np.arange(4)))
-    ranked, unknown = Agreement(0.8, 0.7, 0.9, 0.6), Agreement(np.nan, 0.5, 0.9, 0.6)
+    ranked, unknown = Agreement(0.8, 0.9, 0.7, 0.9, 0.6), Agreement(np.nan, 0.9, 0.5, 0.9, 0.6)
     assert mean_of([ranked, unknown]).importances == pytest.approx(0.8)
 
 
@@ -65,10 +83,10 @@ def test_categories_become_codes():
 
 
 def test_a_page_says_what_was_missed():
-    good, bad = Agreement(0.95, 0.9, 0.97, 0.9), Agreement(0.8, 0.7, 0.9, 0.8)
+    good, bad = Agreement(0.95, 0.96, 0.9, 0.97, 0.9), Agreement(0.8, 0.9, 0.7, 0.9, 0.8)
     parts, met = page_parts({"a": [good]}, {"b": [0.01]}, (1.0, 0.5))
     assert met
-    assert "| a | 0.95 | 0.90 | 0.97 | 0.90 |" in "\n".join(parts)
+    assert "| a | 0.95 | 0.96 | 0.90 | 0.97 | 0.90 |" in "\n".join(parts)
     parts, met = page_parts({"a": [bad]}, {"b": [0.01, 0.03]}, (2.5, 1.5))
     assert not met
     assert sum(part.count("**missed**") for part in parts) == 4
