@@ -25,8 +25,8 @@ from trust.importances import (
 )
 
 
-def friedman(n=150):
-    X, y = make_friedman1(2 * n, n_features=7, noise=0.5, random_state=0)
+def friedman(n=100):
+    X, y = make_friedman1(2 * n, n_features=6, noise=0.5, random_state=0)
     return Rows(X[:n], y[:n], X[n:], y[n:], classes=False)
 
 

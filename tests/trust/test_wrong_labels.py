@@ -22,7 +22,7 @@ from trust.wrong_labels import (
 )
 
 
-def clusters(n_classes, n=240, seed=0):
+def clusters(n_classes, n=120, seed=0):
     rng = np.random.default_rng(seed)
     y = np.arange(n) % n_classes
     return 3.0 * y[:, None] ** 1.3 + rng.standard_normal((n, 3)), y
