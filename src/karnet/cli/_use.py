@@ -59,6 +59,15 @@ def predict(
             "separated by '|'.",
         ),
     ] = None,
+    explain: Annotated[
+        bool,
+        typer.Option(
+            "--explain",
+            help="Also write the three training rows that influence each prediction most, as row "
+            "numbers of the training table (the first row below the column names is 1), and the "
+            "three columns that move it most from its mean, with their signed effects.",
+        ),
+    ] = False,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
@@ -71,6 +80,7 @@ def predict(
     karnet predict houses.karnet new-houses.csv
     karnet predict houses.karnet new-houses.parquet -o prices.csv
     karnet predict houses.karnet new-houses.csv --coverage 0.9
+    karnet predict houses.karnet new-houses.csv --explain
     ```
     """
     fitted = _loaded(model, "predict")
@@ -84,6 +94,10 @@ def predict(
         for block in table_blocks(table):
             out.note(*(() if blocks else block.notes))
             blocks.append(prediction_columns(fitted, block, proba, coverage))
+            if explain:
+                from ._explain import explanation_columns
+
+                blocks[-1] |= explanation_columns(fitted, block)
     name, *_ = blocks[0]
     columns = {key: np.concatenate([block[key] for block in blocks]) for key in blocks[0]}
     if output is None:
