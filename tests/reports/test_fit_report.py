@@ -15,7 +15,10 @@ from karnet.tables import Table, find_target, fit_table
 from tests.paper.test_report import Page
 from tests.tables.test_tables import table_of
 
-SECTIONS = ["scores", "data", "predictions", "columns", "network", "environment"]
+SECTIONS = [
+    *("card", "errors", "limits", "scores", "data", "predictions"),
+    *("columns", "dependence", "network", "environment"),
+]
 HOSTILE = "<b onclick='x'>&\""
 
 
