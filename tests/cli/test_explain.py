@@ -82,8 +82,8 @@ def test_explanations_stand_beside_probabilities_and_sets_in_files(models, tmp_p
     names = parquet.read_table(tmp_path / "p.parquet").column_names
     assert names[:4] == ["target", "p(high)", "p(low)", "target_set"]
     assert names[4:7] == [f"target_row_{k}" for k in (1, 2, 3)]
-    pairs = [[f"target_column_{k}", f"target_effect_{k}"] for k in (1, 2, 3)]
-    assert names[7:] == sum(pairs, [])
+    pairs = [f"target_{kind}_{k}" for k in (1, 2, 3) for kind in ("column", "effect")]
+    assert names[7:] == pairs
 
 
 def test_networks_that_keep_no_rows_are_refused_in_one_sentence(tmp_path, monkeypatch, capsys):

@@ -31,16 +31,16 @@ def explanation_columns(model: Any, table: Any) -> Columns:
     X = inputs_of(model, table)
     average_of(network)  # raises an error if the network keeps no rows
     rows = _influential_rows(network, X)
-    columns = {
-        f"{name}_row_{k + 1}": row_numbers(model, each) for k, each in enumerate(rows.T)
-    }
+    columns = {f"{name}_row_{k + 1}": row_numbers(model, each) for k, each in enumerate(rows.T)}
     return columns | _effects(network, X, name, origins_of(model))
 
 
 def _influential_rows(network: Any, X: Any) -> NDArray[np.intp]:
     """Return the training rows with the largest influence on each prediction."""
     n = max(MAX_INFLUENCES // network.loo_decision_function_.size, 1)
-    return np.vstack([row_influence(network, part).most_influential(N_NAMED) for part in _parts(X, n)])
+    return np.vstack(
+        [row_influence(network, part).most_influential(N_NAMED) for part in _parts(X, n)]
+    )
 
 
 def _effects(network: Any, X: Any, name: str, origins: list[str]) -> Columns:

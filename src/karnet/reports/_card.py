@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from .. import tables
 from .._pages import html as page
 from .._util.messages import in_per_cent
 from .._util.text_table import TextTable
@@ -20,10 +20,8 @@ from ._limits import FOREIGN, MeasuredNovelty, measured_novelty
 LABELS = {"accuracy": "accuracy", "log_loss": "log-loss", "r2": "R²", "rmse": "RMSE", "mae": "MAE"}
 # The largest number of columns that the card names.
 MAX_NAMED_COLUMNS = 5
-# The share of groups whose excess is above two standard errors by chance.
-CHANCE = 0.023
-# The numbers of the novelty of rows that are not to be predicted.
-ABOVE_ONE = "net.novelty(X) > 1"
+# The excess of the worst group in standard errors from which on the summary names it.
+CLEAR = 2.0
 
 
 @dataclass(frozen=True)
@@ -48,21 +46,20 @@ class Card:
         groups, n = ([], 0) if errors is None else worst_groups(fitted.model, errors)
         return cls(table, fitted, other, importances, errors, groups, n, measured_novelty(other))
 
-    def summary(self, score: Score, evaluated_on: str) -> list[str]:
-        """Return the summary, a table of questions and answers."""
+    def summary(self, scores: Sequence[tuple[Score, str]]) -> list[str]:
+        """Return the summary; a score has the rows that it was computed from."""
         about = self.fitted.model.table_
-        value, interval = score_words(score)
         rows = [
             ("predicts", self._target()),
             ("was trained on", f"{about['rows']} rows, {self._columns()} of {self.table.name}"),
-            ("has the score", f"{LABELS[score.name]} {value}{interval}, {evaluated_on}"),
+            ("has the score", "; ".join(_sentence(*each) for each in scores)),
             ("knows how sure it is", self._calibration()),
             ("is wrong most for", self._worst()),
             ("depends most on", self._first_columns()),
             ("must not be used for", self._limits()),
         ]
         known = tuple((question, answer) for question, answer in rows if answer)
-        return [page.table(TextTable("The model", ("the model", ""), known, ""))]
+        return [page.table(TextTable("Summary", ("the model", ""), known, ""))]
 
     def _target(self) -> str:
         target = self.fitted.target
@@ -89,18 +86,23 @@ class Card:
         return f"{100 * COVERAGE:.0f} % intervals contain {inside:.0f} % of held-out values"
 
     def _worst(self) -> str:
-        if not self.groups:
+        if not self.groups or self.groups[0].excess < CLEAR:
             return ""
         worst = self.groups[0]
         error = self._error(worst.error)
-        return f"rows with {worst.column} {worst.values}: {self._error_name()} {error}"
+        overall = self._error(self._overall())
+        rows = f"rows with {worst.column} {worst.values}"
+        return f"{rows}: {self._error_name()} {error}, beside {overall} for all rows"
+
+    def _overall(self) -> float:
+        return np.nan if self.errors is None else float(self.errors.errors.mean())
 
     def _first_columns(self) -> str:
         words = self.importances.words
         return ", ".join(f"{name} {words[name]}" for name in list(words)[:MAX_NAMED_COLUMNS])
 
     def _limits(self) -> str:
-        return "" if self.novelty is None else f"rows unlike the training rows: {ABOVE_ONE}"
+        return "" if self.novelty is None else "rows unlike the training rows: novelty above 1"
 
     def _error_name(self) -> str:
         return "mean absolute error" if self._is_regression() else "share of wrong predictions"
@@ -124,9 +126,8 @@ class Card:
             (g.column, g.values, str(g.n), self._error(g.error), f"{g.excess:.1f}")
             for g in self.groups
         ]
-        overall = self._error(float(self.errors.errors.mean()))
+        overall = self._error(self._overall())
         header = ("column", "values", "rows", self._error_name(), "standard errors above all rows")
-        chance = CHANCE * self.n_groups
         return [
             page.paragraph(
                 f"The {self._error_name()} is {overall} for all rows ({self.errors.words}). It is "
@@ -136,8 +137,8 @@ class Card:
             page.table(TextTable("Groups of rows with large errors", header, tuple(rows), "")),
             page.note(
                 f"These are the worst of {self.n_groups} groups of at least {MIN_ROWS} rows. Some "
-                f"of many groups are worst by chance: about {chance:.1f} of {self.n_groups} would "
-                "be two standard errors above all rows if the columns made no difference."
+                "of many groups are worst by chance: about one in 40 is two standard errors above "
+                "all rows even if the columns make no difference."
             ),
         ]
 
@@ -160,20 +161,25 @@ class Card:
         return [
             where,
             page.paragraph(
-                f"{ABOVE_ONE} finds rows that are farther from every training row than 95 % of the "
-                f"training rows are from all others. {FOREIGN} A foreign row has a larger novelty "
-                f"than a held-out row with a probability of {found.auroc:.2f} (AUROC), where 1 is "
-                "perfect and 0.5 is chance. If the columns are unrelated, or hardly matter for the "
-                "predictions, foreign rows are not unlike the others."
+                "net.novelty(X) of the network is above 1 for rows that are farther from every "
+                "training row than 95 % of the training rows are from all others. "
+                f"{FOREIGN} A foreign row has a larger novelty than a held-out row with a "
+                f"probability of {found.auroc:.2f} (AUROC), where 1 is perfect and 0.5 is chance. "
+                "If the columns are unrelated, or hardly matter for the predictions, foreign rows "
+                "are not unlike the others."
             ),
             page.table(TextTable("Novelty", header, rows, "")),
         ]
 
 
+def _sentence(score: Score, evaluated_on: str) -> str:
+    return f"{LABELS[score.name]} {' '.join(score_words(score))} {evaluated_on}"
+
+
 def score_words(score: Score) -> tuple[str, str]:
     """Return a score and its interval as text."""
     if score.name == "accuracy":
-        value, ends = f"{100 * score.value:.1f} %", f"{100 * score.low:.1f} to {100 * score.high:.1f} %"
-    else:
-        value, ends = f"{score.value:.4g}", f"{score.low:.4g} to {score.high:.4g}"
-    return value, "" if np.isnan(score.low) else f" ({ends})"
+        low, high = 100 * score.low, 100 * score.high
+        return f"{100 * score.value:.1f} %", f"({low:.1f} to {high:.1f} %)"
+    ends = "" if np.isnan(score.low) else f"({score.low:.4g} to {score.high:.4g})"
+    return f"{score.value:.4g}", ends

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -72,11 +72,13 @@ def _shown_class(classes: NDArray[Any], y: NDArray[Any]) -> int:
     return int(np.argmax([np.count_nonzero(y == each) for each in classes]))
 
 
-def drawable_columns(kinds: dict[str, str], importances: dict[str, float]) -> list[str]:
-    """Return the most important columns of numbers and categories, the first ones first."""
+def drawable_columns(
+    frame: Any, kinds: Mapping[str, str], importances: Mapping[str, float]
+) -> list[str]:
+    """Return the most important columns of numbers and categories that vary, best first."""
     order = sorted(importances, key=lambda name: -importances[name])
-    drawable = [name for name in order if kinds[name] in ("number", "category")]
-    return [name for name in drawable if importances[name] > 0.0][:MAX_COLUMNS]
+    drawable = [n for n in order if kinds[n] in ("number", "category") and importances[n] > 0.0]
+    return [name for name in drawable if frame[name].nunique() > 1][:MAX_COLUMNS]
 
 
 @dataclass(frozen=True)
@@ -93,7 +95,6 @@ class Pair:
 def strongest_pairs(response: Response, names: Sequence[str]) -> list[Pair]:
     """Return the pairs of columns that interact most, the strongest first."""
     grids = {name: _frequent_values(response.frame[name]) for name in names}
-    names = [name for name in names if len(grids[name][0]) > 1]
     pairs = [_pair(response, each, grids) for each in combinations(names, 2)]
     strong = [pair for pair in pairs if pair.share >= MIN_SHARE]
     return sorted(strong, key=lambda pair: -pair.variance)[:MAX_PAIRS]

@@ -137,19 +137,25 @@ def dependence(response: Response, name: str, kind: str) -> Figure:
         **response.options,
         **({} if category else {"ice_lines_kw": CURVES, "pd_line_kw": MEAN}),
     )
-    for lines in display.deciles_vlines_.ravel():
-        if lines is not None:
-            lines.set_color(INK)
     if category:
-        for bar in ax.patches:
-            bar.set_color(COLOURS[0])
-        values = display.pd_results[0]["grid_values"][0]
-        ax.set_xticks(range(len(values)), [literal(str(each)) for each in values])
-    elif ax.get_legend():
+        _tidy_bars(ax, display.pd_results[0]["grid_values"][0])
+    else:
+        display.deciles_vlines_.ravel()[0].set_color(INK)
         ax.get_legend().remove()
     rules(ax, literal(name))
     ax.set_ylabel(literal(response.label))
     return figure
+
+
+def _tidy_bars(ax: Any, values: NDArray[Any]) -> None:
+    """Let bars begin at zero, and write their names."""
+    heights = [bar.get_height() for bar in ax.patches]
+    for bar in ax.patches:
+        bar.set_color(COLOURS[0])
+    ax.set_ylim(min(1.05 * min(heights), 0.0), max(1.05 * max(heights), 0.0))
+    names = [literal(str(each)) for each in values]
+    short = sum(len(name) + 1 for name in names) < 40
+    ax.set_xticks(range(len(names)), names, rotation=0 if short else 90)
 
 
 @STYLED

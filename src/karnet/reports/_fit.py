@@ -33,13 +33,15 @@ MAX_FREQUENT_VALUES = 3
 MAX_CLASSES = 40
 # The largest number of columns that are summarised.
 MAX_SUMMARISED_COLUMNS = 500
-# The captions of figures of partial dependence.
-CURVES = (
-    "A thin curve is the prediction for one row with other values of the column, and the thick "
-    "curve is their mean. Short lines at the bottom are deciles of the column. Thin curves that "
-    "are not parallel show that other columns change the effect."
-)
+# The captions of figures of partial dependence, and what these show.
+CURVES = "Thin curves are single rows, the thick curve is their mean."
 BARS = "The mean prediction if all rows had this category."
+ABOUT_CURVES = (
+    "A curve is the prediction for a row with other values of the column. Curves that are not "
+    "parallel show that other columns change the effect. Short lines at the bottom are deciles of "
+    "the column: values far from them, and values that do not go with the rest of a row, are rare "
+    "in the table."
+)
 NO_PAIRS = "No two of these columns act together: their effects on the mean prediction add up."
 # The sentence on the page of a small table.
 TOO_FEW_ROWS = "There are too few rows to hold some out."
@@ -75,7 +77,7 @@ def write_fit_report(
     importances = Importances.of(fitted, other)
     card = Card.of(table, fitted, other, importances)
     chapters = {
-        "card": ("Model card", card.summary(*_first_score(fitted, other))),
+        "card": ("Model card", card.summary(_first_scores(fitted, other))),
         "errors": ("Where it is wrong most", card.wrong_most()),
         "limits": ("What it must not be used for", card.limits()),
         "scores": ("Scores", _scores(fitted, other)),
@@ -100,14 +102,17 @@ def write_fit_report(
 
 def _score_row(score: Score, evaluated_on: str) -> tuple[str, ...]:
     value, interval = score_words(score)
-    return LABELS[score.name], value, interval.strip(" ()") or "-", evaluated_on
+    return LABELS[score.name], value, interval.strip("()") or "-", evaluated_on
 
 
-def _first_score(fitted: TableFit, other: HeldOut | None) -> tuple[Score, str]:
-    """Return the score of the model card, and the rows that it was computed from."""
-    if other is None:
-        return _left_out_score(fitted), fitted.judged_by
-    return other.scores[0], f"{len(other.y)} held-out rows"
+def _first_scores(fitted: TableFit, other: HeldOut | None) -> list[tuple[Score, str]]:
+    """Return the scores of the model card, and the rows that they were computed from."""
+    found = []
+    if fitted.left_out is None:
+        found.append((_left_out_score(fitted), f"by {fitted.judged_by}"))
+    if other is not None:
+        found.append((other.scores[0], f"on {len(other.y)} held-out rows"))
+    return found
 
 
 def _scores(fitted: TableFit, other: HeldOut | None) -> list[str]:
@@ -241,11 +246,10 @@ def _importances(found: Importances) -> list[str]:
 
 
 def _dependence(table: Table, fitted: TableFit, found: Importances) -> list[str]:
-    kinds = tables.kinds_of(fitted.model)
-    names = drawable_columns(kinds, found.weights)
+    kinds, response = tables.kinds_of(fitted.model), Response.of(table, fitted)
+    names = drawable_columns(response.frame, kinds, found.weights)
     if not names:
         return [page.paragraph("No column of numbers or categories matters for the predictions.")]
-    response = Response.of(table, fitted)
     single = [
         page.figure(
             svg(drawings.dependence(response, name, kinds[name]), f"dependence{k}"),
@@ -258,9 +262,9 @@ def _dependence(table: Table, fitted: TableFit, found: Importances) -> list[str]
         page.figure(
             svg(drawings.pair(pair, response.label), f"pair{k}"),
             f"{pair.names[0]} and {pair.names[1]}",
-            "The mean prediction for values of both columns. Curves that are not parallel show "
-            f"that the columns act together: {100 * pair.share:.0f} % of the variance is not a "
-            "sum of the effects of either column (Friedman's H²).",
+            "The mean prediction for values of both columns, which act together: "
+            f"{100 * pair.share:.0f} % of its variance is not a sum of the effects of either "
+            "column (Friedman's H²).",
         )
         for k, pair in enumerate(strongest_pairs(response, names))
     ]
@@ -273,8 +277,11 @@ def _dependence(table: Table, fitted: TableFit, found: Importances) -> list[str]
 
 def _about_dependence(response: Response, n: int, kinds: Mapping[str, str]) -> str:
     """Return what figures of partial dependence show, and of which columns there are none."""
-    text = f"The figures show the {response.label} for the {n} most important columns of numbers "
-    text += f"and categories, computed from {len(response.frame)} rows."
+    about = f"The figures show the {response.label}"
+    if response.code is not None and len(response.model.classes_) > 2:
+        about += ", the most frequent class,"
+    text = f"{about} for the {n} most important columns of numbers "
+    text += f"and categories, computed from {len(response.frame)} rows. {ABOUT_CURVES}"
     other = [name for name, kind in kinds.items() if kind in ("text", "date")]
     if other:
         text += " Columns of text and dates have no such figure: " + ", ".join(other[:5])

@@ -54,7 +54,10 @@ def row_errors(table: Table, fitted: TableFit, other: HeldOut | None) -> RowErro
             return left_out
     if other is None:
         return None
-    errors = np.abs(other.predictions - other.y) if other.classes is None else 1.0 - other.correct
+    if other.classes is None:
+        errors = np.abs(np.asarray(other.predictions - other.y, dtype=np.float64))
+    else:
+        errors = (~other.correct).astype(np.float64)
     return RowErrors(other.table, errors, f"{len(other.y)} held-out rows")
 
 
@@ -76,10 +79,16 @@ def _left_out_errors(table: Table, fitted: TableFit) -> RowErrors | None:
 
 
 def worst_groups(model: Any, rows: RowErrors) -> tuple[list[Group], int]:
-    """Return the groups whose errors exceed those of all rows most, and the number of all groups.
+    """Return the groups whose errors are largest compared with all rows, and how many there are."""
+    groups = all_groups(model, rows)
+    worse = sorted((each for each in groups if each.excess > 0.0), key=lambda each: -each.excess)
+    return worse[:MAX_GROUPS], len(groups)
 
-    Groups are the categories of a column, or the quarters of its numbers. The excess is in units of
-    the standard error of the mean error of as many rows drawn at random.
+
+def all_groups(model: Any, rows: RowErrors) -> list[Group]:
+    """Return the groups by the categories of each column, or by the quarters of its numbers.
+
+    The excess is in units of the standard error of the mean error of as many rows drawn at random.
     """
     frame, errors, groups = tables.frame_of(model, rows.table), rows.errors, []
     n, spread = len(errors), float(np.std(errors))
@@ -90,8 +99,7 @@ def worst_groups(model: Any, rows: RowErrors) -> tuple[list[Group], int]:
                 error = float(errors[members].mean())
                 unit = spread * np.sqrt(1.0 / size - 1.0 / n)
                 groups.append(Group(name, values, size, error, (error - errors.mean()) / unit))
-    worse = sorted((each for each in groups if each.excess > 0.0), key=lambda g: -g.excess)
-    return worse[:MAX_GROUPS], len(groups)
+    return groups
 
 
 def _parts(kind: str, frame: Any, name: str) -> Iterator[tuple[str, NDArray[np.bool_]]]:
