@@ -66,7 +66,7 @@ def test_columns_are_sorted_by_effects_which_are_those_on_the_prediction(kind, m
 def test_explanations_do_not_depend_on_the_rows_in_memory_at_a_time(models, capsys, monkeypatch):
     whole = explained(models, "classes", capsys)
     monkeypatch.setattr(_explain, "MAX_INFLUENCES", 700)
-    monkeypatch.setattr(_explain, "MAX_ROWS", 7)
+    monkeypatch.setattr(_explain, "MAX_VALUES", 500)
     parts = explained(models, "classes", capsys)
     for name, values in whole.items():
         if "effect" in name:

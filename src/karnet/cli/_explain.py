@@ -13,9 +13,9 @@ from ..tables import inputs_of, network_of, origins_of, row_numbers, target_of
 # The number of training rows, and of columns, that are named for each prediction.
 N_NAMED = 3
 # The largest number of influences that are held in memory at a time.
-MAX_INFLUENCES = 2**24
-# The largest number of rows whose columns are changed at a time.
-MAX_ROWS = 2000
+MAX_INFLUENCES = 2**23
+# The largest number of values of rows whose columns are changed at a time.
+MAX_VALUES = 2**17
 
 Columns = dict[str, NDArray[Any]]
 
@@ -48,7 +48,7 @@ def _effects(network: Any, X: Any, name: str, origins: list[str]) -> Columns:
     names, groups = np.unique(origins, return_inverse=True)
     features = groups[network._origins()]
     parts = []
-    for part in _parts(X, MAX_ROWS):
+    for part in _parts(X, max(MAX_VALUES // len(features), 1)):
         rows = features_of(network, network, part)
         effects = effects_on_scores(network, rows, features, len(names))
         if hasattr(network, "classes_"):
