@@ -142,7 +142,7 @@ def test_the_card_names_what_the_model_depends_on(fitted):
     card = Card.of(table, found, other, importances)
     text = " ".join(Page("".join(card.summary([(other.scores[0], "on rows")]))).text)
     assert "rows with kind loud" in text
-    assert "400 rows, 4 columns of made" in text
+    assert "400 rows and 4 columns of made" in text
     assert f"{next(iter(importances.weights))} " in text
     assert "%" in importances.words["c"]
     assert "±" in importances.words["c"]

@@ -48,10 +48,9 @@ class Card:
 
     def summary(self, scores: Sequence[tuple[Score, str]]) -> list[str]:
         """Return the summary; a score has the rows that it was computed from."""
-        about = self.fitted.model.table_
         rows = [
             ("predicts", self._target()),
-            ("was trained on", f"{about['rows']} rows, {self._columns()} of {self.table.name}"),
+            ("was trained on", f"{self._rows()} and {self._columns()} of {self.table.name}"),
             ("has the score", "; ".join(_sentence(*each) for each in scores)),
             ("knows how sure it is", self._calibration()),
             ("is wrong most for", self._worst()),
@@ -66,6 +65,10 @@ class Card:
         if target.task == "regression":
             return f"{target.name}, a number"
         return f"{target.name}, one of {len(np.unique(target.y))} classes"
+
+    def _rows(self) -> str:
+        rows = self.fitted.model.table_rows_
+        return f"{self.fitted.model.table_['rows'] if rows is None else len(rows)} rows"
 
     def _columns(self) -> str:
         n = len(self.fitted.model.table_["columns"])
@@ -102,7 +105,9 @@ class Card:
         return ", ".join(f"{name} {words[name]}" for name in list(words)[:MAX_NAMED_COLUMNS])
 
     def _limits(self) -> str:
-        return "" if self.novelty is None else "rows unlike the training rows: novelty above 1"
+        if self.novelty is None:
+            return ""
+        return f"rows unlike the training rows: novelty above 1 (AUROC {self.novelty.auroc:.2f})"
 
     def _error_name(self) -> str:
         return "mean absolute error" if self._is_regression() else "share of wrong predictions"

@@ -33,7 +33,7 @@ MAX_COLUMNS = 20
 N_VALUES = 16
 N_CURVES = 50
 # The style of the curves of single rows, and of their mean.
-CURVES = {"color": COLOURS[0], "alpha": 0.3, "linewidth": 0.6}
+CURVES = {"color": COLOURS[0], "alpha": 0.45, "linewidth": 0.7}
 MEAN = {"color": COLOURS[1], "linewidth": 2.0, "linestyle": "-"}
 
 
