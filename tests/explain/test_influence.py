@@ -10,7 +10,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from karnet import KARClassifier, KARClassifierCV, KARRegressorCV
-from karnet._explain.influence import LeftOutRows, changes_without_rows
+from karnet._explain.influence import (
+    LeftOutRows,
+    changes_without_rows,
+    left_out_predictions,
+    parts_of,
+)
 from karnet.inspection import RowInfluenceDisplay, column_effects, row_influence
 
 
@@ -143,3 +148,23 @@ def test_networks_without_training_rows_are_refused_in_a_sentence():
     net._sample = None
     with pytest.raises(ValueError, match="fit it again"):
         row_influence(net, X)
+
+
+@pytest.mark.parametrize("n_rows", [120, 1700])
+def test_left_out_predictions_without_rows_are_those_of_a_fit_without_them(n_rows, local_sizes):
+    local_sizes(first_rows=200, later_rows=400, leaf=80, tuned_rows=80, metric_rows=200)
+    X, y = make_friedman1(n_rows, noise=1.0, random_state=0)
+    net = KARRegressorCV(random_state=0, width=None if n_rows < 500 else 300).fit(X, y)
+    member = net.estimators_[0]
+    Y, weight = ((y - net._mean) / net._scale)[:, None], np.ones(n_rows)
+    removed = np.zeros(n_rows, dtype=bool)
+    removed[[2, 3, 50]] = True
+    out = left_out_predictions(member, Y, weight, removed)
+    assert np.isnan(out[removed]).all()
+    assert np.isfinite(out[~removed]).mean() > 0.9
+    # The leaf of the first row, fitted without the removed rows and without the row itself.
+    part = next(part for part in parts_of(member, member.X_fit_[:1], 1))
+    kept = part.centres[~removed[part.centres] & (part.centres != 0)]
+    A = member.X_fit_.astype(np.float64)
+    expected = _refit(member, A[kept], Y[kept], weight[kept], member.alpha_, A[:1])
+    assert_allclose(out[0], expected[0], atol=1e-3 if n_rows > 1500 else 1e-8)

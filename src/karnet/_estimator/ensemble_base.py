@@ -19,6 +19,7 @@ from .._ensemble.average import SEARCH_SIZES, Average, fit_average
 from .._ensemble.columns import TableEncoder
 from .._ensemble.member import Shape
 from .._explain.importances import Sample, rises_of_error, sampled_rows
+from .._explain.influence import left_out_predictions
 from .._explain.novelty import distances, unit_of_novelty
 from .._network.infinite_width import RidgeTargets, Splits
 from .._network.layers import Network, weighted_scores
@@ -327,6 +328,18 @@ class KARNetworkCV(KAREstimator):
         if encoder is None:
             return _bounded(validation.check_inputs(self, X, reset=False))
         return _bounded(encoder(*validation.check_columns(self, X, reset=False)))
+
+    def _left_out(self, Y: Array, removed: Mask | None = None) -> Array:
+        """Return left-out predictions for targets Y of the rows that the networks were fitted to.
+
+        The rows that are removed, and rows without a left-out prediction, have NaN.
+        """
+        weight, device = self._row_weights(), check_device(self.device)
+        with ONE_THREAD():
+            return self._offset + sum(
+                share * left_out_predictions(member, Y, weight, removed, device)
+                for share, member in zip(self.weights_, self.estimators_, strict=True)
+            )
 
     @abstractmethod
     def _difference(self, differences: Array) -> Array:

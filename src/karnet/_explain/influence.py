@@ -9,7 +9,9 @@ In the leaves of trees, a row has a part in the predictions of its own leaves on
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -19,7 +21,8 @@ from .._ensemble.member import Member
 from .._network.infinite_width import KernelMap, RidgeSystem
 from .._network.layers import Network
 from .._network.local import LocalNetwork
-from .._util.types import Array, Indices
+from .._rows.memory import in_order
+from .._util.types import Array, Indices, Mask
 
 
 class Part(NamedTuple):
@@ -172,3 +175,57 @@ def left_out_rows(
 ) -> list[LeftOutRows]:
     """Return the map of each member for training rows X of some numbers."""
     return [LeftOutRows.of(each, each.view(X), numbers, weight, device) for each in members]
+
+
+def left_out_predictions(
+    member: Member,
+    Y: Array,
+    weight: Array,
+    removed: Mask | None = None,
+    device: str | None = None,
+) -> Array:
+    """Return the left-out predictions of all training rows, without the rows that are removed.
+
+    Y are the targets of the training rows. Removed rows, and rows that are not centres of the first
+    tree, have NaN. A fit without the rows S has the coefficients ``a - M_S M_SS^-1 a_S``, and its M
+    is ``M - M_S M_SS^-1 M_S'``.
+    """
+    out = np.full(Y.shape, np.nan)
+    with closing(
+        in_order(partial(_of_part, member, weight, removed, device), _leaves(member))
+    ) as f:
+        for centres, quotients in f:
+            out[centres] = Y[centres] - quotients
+    return out
+
+
+def _leaves(member: Member) -> list[Part]:
+    """Return all parts of the first tree of a member, without rows that they predict."""
+    network, nothing = member.network, np.arange(0)
+    if not isinstance(network, LocalNetwork):
+        return list(parts_of(member, member.X_fit_[:0]))
+    partition = network.partitions[0]
+    ends = zip(partition.starts[:-1], partition.starts[1:], strict=True)
+    return [
+        Part((0, k), 1.0, network.leaf(partition, k), partition.rows[start:end], nothing)
+        for k, (start, end) in enumerate(ends)
+    ]
+
+
+def _of_part(
+    member: Member, weight: Array, removed: Mask | None, device: str | None, part: Part
+) -> tuple[Indices, Array]:
+    """Return the centres of a part, and their coefficients over the diagonal of M."""
+    system = part.system(weight, member.alpha_, device)
+    a, diagonal = part.D.copy(), system.diagonal()
+    gone = np.arange(0) if removed is None else np.flatnonzero(removed[part.centres])
+    if len(gone):
+        units = np.zeros((len(a), len(gone)))
+        units[gone, np.arange(len(gone))] = 1.0
+        M = arrays.to_numpy(system.times(arrays.like(system.u, units)))
+        solved = np.linalg.lstsq(M[gone], M.T, rcond=None)[0]
+        diagonal = diagonal - np.sum(M * solved.T, axis=1)
+        a = a - solved.T @ a[gone]
+        diagonal[gone] = np.nan
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return part.centres, a / diagonal[:, None]

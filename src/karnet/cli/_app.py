@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from .. import __version__
+from ._audit import audit
 from ._console import EXIT_CODES, sentences
 from ._fit import fit
 from ._paper import ManySets, datasets, reproduce
@@ -47,6 +48,6 @@ def _main(
     """
 
 
-for command in (fit, predict, score, inspect, export, reproduce, datasets):
+for command in (fit, predict, score, inspect, audit, export, reproduce, datasets):
     parser = ManySets if command is reproduce else None
     app.command(epilog=EXIT_CODES, cls=parser)(sentences(command))

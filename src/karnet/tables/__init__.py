@@ -13,6 +13,7 @@ from .._util.extras import require
 PACKAGES = ("pandas", "pyarrow", "skrub")
 require("karnet.tables", "table", *PACKAGES)
 
+from ._columns import Columns  # noqa: E402
 from ._files import as_text, check_format, read_table, table_blocks, write_table  # noqa: E402
 from ._large import fit_large, is_large  # noqa: E402
 from ._model import (  # noqa: E402
@@ -38,6 +39,7 @@ from ._table import Table  # noqa: E402
 from ._target import Target, find_target  # noqa: E402
 
 __all__ = [
+    "Columns",
     "Score",
     "Table",
     "TableFit",

@@ -144,12 +144,12 @@ def check_format(path: Path) -> str:
     return suffix
 
 
-def write_table(columns: Mapping[str, NDArray[Any]], path: Path) -> None:
+def write_table(columns: Mapping[str, NDArray[Any]] | pa.Table, path: Path) -> None:
     """Write columns to a file, completely or not at all.
 
     Parameters
     ----------
-    columns : mapping of str to ndarray
+    columns : mapping of str to ndarray, or pyarrow.Table
         The columns, of equal length.
     path : Path
         The file. Its suffix selects the format: CSV, TSV (both optionally with .gz), Parquet,
@@ -158,15 +158,23 @@ def write_table(columns: Mapping[str, NDArray[Any]], path: Path) -> None:
     suffix = check_format(path)
     with whole_file(path) as unfinished:
         if suffix == ".parquet":
-            parquet.write_table(pa.table(dict(columns)), unfinished)
+            parquet.write_table(_as_arrow(columns), unfinished)
         elif suffix in (".arrow", ".feather"):
-            feather.write_feather(pa.table(dict(columns)), unfinished)
+            feather.write_feather(_as_arrow(columns), unfinished)
         else:
             data = as_text(columns, "\t" if suffix.startswith(".tsv") else ",").encode()
             unfinished.write_bytes(gzip.compress(data, mtime=0) if suffix.endswith(".gz") else data)
 
 
-def as_text(columns: Mapping[str, NDArray[Any]], delimiter: str = ",") -> str:
-    """Return columns as the text of a CSV file, or with another delimiter."""
-    frame = pd.DataFrame(dict(columns))
-    return str(frame.to_csv(index=False, sep=delimiter, lineterminator="\n", na_rep="nan"))
+def _as_arrow(columns: Mapping[str, NDArray[Any]] | pa.Table) -> pa.Table:
+    return columns if isinstance(columns, pa.Table) else pa.table(dict(columns))
+
+
+def as_text(columns: Mapping[str, NDArray[Any]] | pa.Table, delimiter: str = ",") -> str:
+    """Return columns as the text of a CSV file, or with another delimiter.
+
+    Gaps of a table of Arrow are empty cells, and those of arrays "nan".
+    """
+    gap = "" if isinstance(columns, pa.Table) else "nan"
+    frame = _as_arrow(columns).to_pandas() if not gap else pd.DataFrame(dict(columns))
+    return str(frame.to_csv(index=False, sep=delimiter, lineterminator="\n", na_rep=gap))
