@@ -84,10 +84,7 @@ def write_fit_report(
         "data": ("Data", _data(table, fitted)),
         "predictions": ("Predictions for held-out rows", _predictions(other)),
         "columns": ("Importance of the columns", _importances(importances)),
-        "dependence": (
-            "How predictions depend on the columns",
-            _dependence(table, fitted, importances),
-        ),
+        "dependence": ("Dependence on the columns", _dependence(table, fitted, importances)),
         "network": ("The network", _network(table, fitted)),
         "environment": ("Time and environment", _environment(times, other, command)),
     }
