@@ -56,8 +56,8 @@ trust: .venv/.trust .venv-oldest/.made ## accuracy of least squares compared wit
 	$(SINGLE_THREADED) $(TRUST).numbers
 	$(SINGLE_THREADED) $(TRUST).coverage
 	$(SINGLE_THREADED) $(TRUST).wrong_labels
-	$(SINGLE_THREADED) $(TRUST).importances
 	$(TRUST).determinism
+	$(SINGLE_THREADED) $(TRUST).importances
 
 fuzz: .venv/.trust ## bad input and attacks, 10^5 cases
 	$(TRUST).fuzz
