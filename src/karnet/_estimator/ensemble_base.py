@@ -299,7 +299,7 @@ class KARNetworkCV(KAREstimator):
     def _get_fitted_attr_html(self, doc_link: str = "") -> Any:
         # Scikit-learn 1.9 shows all attributes, for which importances would be computed.
         shown = copy(self)
-        if self._importances is None:
+        if hasattr(self, "_sample") and self._importances is None:
             shown._importances = np.full((2, self.n_features_in_), np.nan)
         return super(KARNetworkCV, shown)._get_fitted_attr_html(doc_link)
 
