@@ -52,10 +52,12 @@ TRUST := .venv/bin/python -m trust
 
 .PHONY: trust fuzz faults soak
 
-trust: .venv/.trust .venv-oldest/.made ## accuracy of least squares compared with LAPACK; coverage of intervals and sets; reproducibility
+trust: .venv/.trust .venv-oldest/.made ## accuracy of least squares compared with LAPACK; coverage of intervals and sets; wrong labels; importances; reproducibility
 	$(SINGLE_THREADED) $(TRUST).numbers
 	$(SINGLE_THREADED) $(TRUST).coverage
+	$(SINGLE_THREADED) $(TRUST).wrong_labels
 	$(TRUST).determinism
+	$(SINGLE_THREADED) $(TRUST).importances
 
 fuzz: .venv/.trust ## bad input and attacks, 10^5 cases
 	$(TRUST).fuzz

@@ -64,6 +64,7 @@ EXAMPLES = [
     "moons",
     "iris_widths",
     "mixed_table",
+    "what_does_it_know",
     "streaming",
     "five_sites",
     "gpu",

@@ -107,7 +107,11 @@ def test_results_as_json_are_valid_and_say_what_the_text_says(kind, models, caps
     assert about["columns"]["kind"] == "category"
     assert about["rows"] == 80
     main(["inspect", model])
-    assert "Networks that are averaged" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "Networks that are averaged" in printed
+    share, error = (100 * about[key]["size"] for key in ("importances", "importances_se"))
+    assert f"{share:.1f} % ± {error:.1f}" in printed
+    assert "when the column is shuffled" in printed
 
 
 def test_json_has_no_numbers_that_are_none(models, here, capsys):

@@ -79,6 +79,7 @@ def test_no_row_keeps_its_place_in_a_shuffle():
 
 def test_importances_before_the_fit_and_in_html():
     assert not hasattr(KARClassifierCV(), "feature_importances_")
+    assert "KARClassifierCV" in KARClassifierCV()._repr_mimebundle_()["text/html"]
     X, y = load_iris(return_X_y=True)
     net = KARClassifierCV(random_state=0).fit(X, y)
     net._repr_mimebundle_()

@@ -30,6 +30,7 @@ NEEDED = {
     "files.md": ("skops", "skl2onnx", "onnxruntime"),
     "gpu.md": ("torch", "array_api_compat"),
     "inspection.md": ("matplotlib.pyplot",),
+    "understanding.md": ("matplotlib.pyplot",),
 }
 
 

@@ -69,3 +69,11 @@ def test_a_mixed_table_is_learned_and_kept(run):
     assert ran["score"] > 0.9
     assert 0.84 < ran["inside"] < 0.96
     assert ran["same"]
+
+
+def test_a_model_says_what_it_knows(run):
+    ran = run("what_does_it_know")
+    # Two columns that say the same have less importance each.
+    assert max(ran["both"]) < ran["once"]
+    assert ran["low"] < ran["prediction"] < ran["high"]
+    assert ran["auroc"] > 0.7

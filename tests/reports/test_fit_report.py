@@ -15,7 +15,10 @@ from karnet.tables import Table, find_target, fit_table
 from tests.paper.test_report import Page
 from tests.tables.test_tables import table_of
 
-SECTIONS = ["scores", "data", "predictions", "columns", "network", "environment"]
+SECTIONS = [
+    *("card", "errors", "limits", "scores", "data", "predictions"),
+    *("columns", "dependence", "network", "environment"),
+]
 HOSTILE = "<b onclick='x'>&\""
 
 
@@ -94,6 +97,9 @@ def test_importances_of_the_paper_s_network_are_found_by_shuffling(tmp_path):
     assert "when a column is shuffled" in text
     assert "10 folds" in text
     assert "Layers" in text
+    assert "The novelty of rows was not measured" in text
+    assert "Partial dependence on size" in text
+    assert re.search(r"size \d+\.\d points", text)
 
 
 def test_held_out_rows_are_not_used_for_fitting():

@@ -23,12 +23,15 @@ from karnet.tables import (
     fit_large,
     fit_table,
     importances_of,
+    importances_with_errors,
     is_large,
     kinds_of,
+    origins_of,
     portable,
     predict_table,
     prediction_columns,
     read_table,
+    row_numbers,
     score_table,
     scores,
     table_blocks,
@@ -333,6 +336,33 @@ def test_columns_are_taken_for_what_they_are(classifier):
     assert sum(weights.values()) == pytest.approx(1.0)
     assert max(weights, key=weights.get) == "size"
     assert (target_of(classifier.model), columns_of(classifier.model)) == ("target", list(kinds))
+
+
+def test_all_features_of_a_column_are_shuffled_together(classifier):
+    """The importance of text is not the sum over its many numbers, which replace each other."""
+    shares, errors = importances_with_errors(classifier.model)
+    assert shares == importances_of(classifier.model)
+    assert min(shares.values()) >= 0.0
+    assert list(errors) == list(shares)
+    network = classifier.model[-1]
+    groups = np.unique(origins_of(classifier.model), return_inverse=True)[1]
+    assert len(groups) == network.n_features_in_ > len(shares)
+    np.testing.assert_allclose(
+        sorted(network._shares_of_error(groups)[0]), sorted(shares.values())[1:]
+    )
+
+
+def test_row_numbers_count_rows_without_a_target():
+    columns = table_of().columns
+    target = columns["target"].to_pylist()
+    gaps = [None if k in (0, 5) else value for k, value in enumerate(target)]
+    place = columns.column_names.index("target")
+    table = Table("t", columns.set_column(place, "target", pa.array(gaps)))
+    rows = np.arange(78)
+    model = fit_table(table, "target").model
+    expected = [k + 1 for k in range(80) if k not in (0, 5)]
+    assert row_numbers(model, rows).tolist() == expected
+    assert row_numbers(KARClassifierCV(), rows).tolist() == list(range(1, 79))
 
 
 def test_the_model_is_the_estimator_as_it_is_fitted_on_a_data_frame():
@@ -709,6 +739,8 @@ def test_a_large_file_gives_one_model_whatever_its_row_groups(
     assert fitted.score > 0.6
     assert len(fitted.left_out[1]) == 58
     assert sum(importances_of(fitted.model).values()) == pytest.approx(float(kept))
+    assert len(fitted.model.table_rows_) == len(fitted.target.y) - 58
+    assert fitted.target.known[fitted.model.table_rows_].all()
     save(fitted.model, tmp_path / "m.karnet")
     again = predict_table(load(tmp_path / "m.karnet"), table, proba=not numbers)
     np.testing.assert_array_equal(again, answers[-1])

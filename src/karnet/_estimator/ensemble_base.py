@@ -271,26 +271,35 @@ class KARNetworkCV(KAREstimator):
         """The standard errors of `feature_importances_`."""
         return self._shares_of_error()[1]
 
-    def _shares_of_error(self) -> Array:
-        """Return importances and their standard errors, which are computed once."""
+    def _shares_of_error(self, groups: Indices | None = None) -> Array:
+        """Return importances and their standard errors, which are computed once.
+
+        `groups` are the numbers of the groups of columns whose values are shuffled together.
+        """
         if getattr(self, "_sample", None) is None:
             raise AttributeError(
                 f"{type(self).__name__} has no importances: call fit first; models of earlier "
                 "versions have none."
             )
+        if groups is not None and len(np.unique(groups)) < len(groups):
+            return self._shares(groups[self._origins()])
         if self._importances is None:
-            members = self.estimators_, self.weights_, self._offset
-            options = self._origins(), self._row_weights(), check_device(self.device)
-            with ONE_THREAD():
-                rises, errors = rises_of_error(*members, self._sample, *options)
-            total = np.maximum(rises, 0.0).sum() or 1.0
-            self._importances = np.array([np.maximum(rises, 0.0), errors]) / total
-        return self._importances
+            self._importances = self._shares(self._origins())
+        return self._importances if groups is None else self._importances[:, np.argsort(groups)]
+
+    def _shares(self, origins: Indices) -> Array:
+        """Return the rises of the error and their standard errors, as shares of all rises."""
+        members = self.estimators_, self.weights_, self._offset
+        options = origins, self._row_weights(), check_device(self.device)
+        with ONE_THREAD():
+            rises, errors = rises_of_error(*members, self._sample, *options)
+        total = np.maximum(rises, 0.0).sum() or 1.0
+        return np.array([np.maximum(rises, 0.0), errors]) / total
 
     def _get_fitted_attr_html(self, doc_link: str = "") -> Any:
         # Scikit-learn 1.9 shows all attributes, for which importances would be computed.
         shown = copy(self)
-        if self._importances is None:
+        if hasattr(self, "_sample") and self._importances is None:
             shown._importances = np.full((2, self.n_features_in_), np.nan)
         return super(KARNetworkCV, shown)._get_fitted_attr_html(doc_link)
 
@@ -320,15 +329,16 @@ class KARNetworkCV(KAREstimator):
             return _bounded(validation.check_inputs(self, X, reset=False))
         return _bounded(encoder(*validation.check_columns(self, X, reset=False)))
 
-    def _left_out(self, Y: Array, removed: Mask | None = None) -> Array:
+    def _left_out(self, Y: Array, removed: Mask | None = None, wanted: Mask | None = None) -> Array:
         """Return left-out predictions for targets Y of the rows that the networks were fitted to.
 
-        The rows that are removed, and rows without a left-out prediction, have NaN.
+        The rows that are removed, and rows without a left-out prediction, have NaN. Other rows than
+        those wanted may have NaN.
         """
         weight, device = self._row_weights(), check_device(self.device)
         with ONE_THREAD():
             return self._offset + sum(
-                share * left_out_predictions(member, Y, weight, removed, device)
+                share * left_out_predictions(member, Y, weight, removed, wanted, device)
                 for share, member in zip(self.weights_, self.estimators_, strict=True)
             )
 

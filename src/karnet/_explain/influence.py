@@ -52,8 +52,12 @@ class Part(NamedTuple):
         return self.network.layers[-1].w
 
     def system(self, weight: Array, alpha: float, device: str | None) -> RidgeSystem:
-        """Return the system that the coefficients solve, for the weights of all training rows."""
-        kernel = self.kernel
+        """Return the system that the coefficients solve, for the weights of all training rows.
+
+        It has the precision of the coefficients.
+        """
+        kernel = self.network.input_map
+        assert isinstance(kernel, KernelMap)
         Z = kernel.Z if device is None else arrays.upload(kernel.Z, device)
         return RidgeSystem.of(kernel.at(Z)(Z), weight[self.centres], alpha)
 
@@ -182,13 +186,14 @@ def left_out_predictions(
     Y: Array,
     weight: Array,
     removed: Mask | None = None,
+    wanted: Mask | None = None,
     device: str | None = None,
 ) -> Array:
     """Return the left-out predictions of all training rows, without the rows that are removed.
 
     Y are the targets of the training rows. Removed rows, and rows that are not centres of the first
-    tree, have NaN. A fit without the rows S has the coefficients ``a - M_S M_SS^-1 a_S``, and its M
-    is ``M - M_S M_SS^-1 M_S'``.
+    tree, have NaN. Leaves without a row that is wanted have NaN too. A fit without the rows S has
+    the coefficients ``a - M_S M_SS^-1 a_S``, and its M is ``M - M_S M_SS^-1 M_S'``.
     """
     out = np.full(Y.shape, np.nan)
     with closing(
@@ -217,7 +222,7 @@ def _of_part(
 ) -> tuple[Indices, Array]:
     """Return the centres of a part, and their coefficients over the diagonal of M."""
     system = part.system(weight, member.alpha_, device)
-    a, diagonal = part.D.copy(), system.diagonal()
+    a, diagonal = part.D.copy(), system.diagonal().astype(np.float64)
     gone = np.arange(0) if removed is None else np.flatnonzero(removed[part.centres])
     if len(gone):
         units = np.zeros((len(a), len(gone)))

@@ -28,10 +28,10 @@ def distances(
     """Return the distances of rows to the training row that is most alike.
 
     `numbers` are the numbers of rows that are training rows themselves: their distances are those
-    to all other rows. Values of the kernel are averaged over the trees of a member.
+    to all other rows. Rows are looked for in the first tree of each member.
     """
     total = np.zeros(len(X))
-    for rows in block_slices(len(X), max(len(member.X_fit_) for member in members)):
+    for rows in block_slices(*X.shape):
         own = None if numbers is None else numbers[rows]
         for member, weight in zip(members, weights / weights.sum(), strict=True):
             total[rows] += weight * _distances(member, member.view(X[rows]), own)
@@ -40,11 +40,13 @@ def distances(
 
 def _distances(member: Member, A: Array, own: Indices | None) -> Array:
     alike = np.zeros(len(A))
-    for part in parts_of(member, A):
-        K = part.kernel(A[part.rows].astype(np.float64, copy=False))
-        if own is not None:
-            K[part.centres == own[part.rows][:, None]] = 0.0
-        alike[part.rows] += part.share * K.max(axis=1, initial=0.0)
+    for part in parts_of(member, A, 1):
+        for chunk in block_slices(len(part.rows), len(part.centres)):
+            rows = part.rows[chunk]
+            K = part.network.features(A[rows])
+            if own is not None:
+                K[part.centres == own[rows][:, None]] = 0.0
+            alike[rows] = K.max(axis=1, initial=0.0)
     return np.asarray(-np.log(np.maximum(alike, LEAST)))
 
 

@@ -26,6 +26,8 @@ from .layers import Layer, Network
 DIRECTION_ROWS = 400
 # Directions that are tried for a cut.
 N_DIRECTIONS = 10
+# Cuts of a tree that are computed at once for all rows.
+FEW_CUTS = 64
 # Rows that are routed one by one.
 FEW_ROWS = 4
 # Least share of the rows of a node on either side of a cut.
@@ -45,13 +47,18 @@ class Tree:
         if len(A) <= FEW_ROWS:
             yield from self._routed_one_by_one(A)
             return
+        few = len(self.thresholds) <= FEW_CUTS
+        sides = self.thresholds < A @ self.directions.T if few else np.zeros((0, 0), dtype=bool)
         waiting = [(0 if len(self.thresholds) else -1, np.arange(len(A)))]
         while waiting:
             node, rows = waiting.pop()
             if node < 0:
                 yield -1 - node, rows
                 continue
-            right = A[rows] @ self.directions[node] > self.thresholds[node]
+            if few:
+                right = sides[rows, node]
+            else:
+                right = A[rows] @ self.directions[node] > self.thresholds[node]
             for child, some in zip(self.children[node], (rows[~right], rows[right]), strict=True):
                 if len(some):
                     waiting.append((int(child), some))

@@ -10,12 +10,13 @@ from numpy.typing import NDArray
 
 from .._arrays.threads import ONE_THREAD
 from .._estimator.calibration import Calibration
+from .._explain.importances import evenly_spaced
 from .._explain.novelty import distances, unit_of_novelty
 from .._util.types import Array, Mask
 from ..selection import KARClassifierCV, KARRegressorCV
 from ._findings import Suspect, number
 
-# The probability of a class below which it looks wrong whatever the other probabilities are.
+# The left-out probability of a class below which it looks wrong.
 UNLIKELY = 0.1
 # Errors of left-out predictions beyond this number of standard deviations are suspects. The
 # standard deviation is estimated from the median of the errors.
@@ -24,6 +25,8 @@ FAR_ERROR = 5.0
 NORMAL_MEDIAN = 0.6745
 # Distances to all other rows beyond this multiple of the 95 % quantile are suspects.
 ALONE = 4.0
+# Rows whose leaves give the score without suspects.
+MOST_SCORED = 20
 # The coverage of the intervals of suspects.
 COVERAGE = 0.9
 
@@ -31,23 +34,15 @@ COVERAGE = 0.9
 def wrong_classes(net: KARClassifierCV, y: NDArray[Any], left_out: Array) -> Iterator[Suspect]:
     """Yield rows whose class the other rows contradict, the clearest first.
 
-    The left-out probability of another class must be larger than that of the given one. It must
-    also be at least the mean left-out probability of the rows of that class, as in confident
-    learning, or that of the given class must be very small.
+    The left-out probability of the given class must be very small.
     """
     calibration = Calibration(net.knee_, net.temperature_, net.doubt_)
     probabilities = calibration.probabilities(left_out)
     codes = np.searchsorted(net.classes_, y)
     rows, known = np.arange(len(y)), ~np.isnan(left_out[:, 0])
     own, best = probabilities[rows, codes], probabilities.argmax(axis=1)
-    usual = np.array(
-        [
-            own[known & (codes == k)].mean() if (known & (codes == k)).any() else 1.0
-            for k in range(len(net.classes_))
-        ]
-    )
     top = probabilities[rows, best]
-    wrong = known & (best != codes) & ((top >= usual[best]) | (own < UNLIKELY))
+    wrong = known & (best != codes) & (own < UNLIKELY)
     for row in np.flatnonzero(wrong)[np.argsort((own - top)[wrong], kind="stable")]:
         detail = (
             f"the other rows say {net.classes_[best[row]]} with probability {top[row]:.2f}, and "
@@ -94,9 +89,12 @@ def scores_without(
     """Return the left-out score of the rows that are no suspects, with and without suspects.
 
     Both are scores of left-out predictions of the same rows: of networks fitted to all rows, and of
-    networks that forgot the suspects. The score is the accuracy, or R^2.
+    networks that forgot the suspects. The score is the accuracy, or R^2. In long tables it is that
+    of the leaves of some of the rows.
     """
-    without = net._left_out(Y, suspects)
+    wanted = np.zeros(len(Y), dtype=bool)
+    wanted[evenly_spaced(len(Y), MOST_SCORED)] = True
+    without = net._left_out(Y, suspects, wanted)
     judged = ~suspects & ~np.isnan(without[:, 0]) & ~np.isnan(left_out[:, 0])
     before, after = (_score(net, Y[judged], each[judged]) for each in (left_out, without))
     return before, after

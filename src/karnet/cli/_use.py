@@ -11,11 +11,17 @@ import typer
 from .._estimator.notebook import layer_table
 from .._util.atomic_file import check_writable, whole_file
 from .._util.extras import require
+from .._util.messages import in_per_cent
 from .._util.text_table import TextTable
 from ._console import Json, Model, Output, Quiet, TableFile, score_in_words
 
 # The most columns that `karnet inspect` lists.
 MAX_LISTED_COLUMNS = 15
+# What importances are.
+IMPORTANCE = (
+    "An importance is the rise of the error of left-out rows when the column is shuffled, as a "
+    "share of all rises, ± its standard error. Columns that say the same share their importance."
+)
 
 
 def _loaded(path: Path, command: str) -> Any:
@@ -53,6 +59,15 @@ def predict(
             "separated by '|'.",
         ),
     ] = None,
+    explain: Annotated[
+        bool,
+        typer.Option(
+            "--explain",
+            help="Also write the three training rows that influence each prediction most, as row "
+            "numbers of the training table (the first row below the column names is 1), and the "
+            "three columns that move it most from its mean, with their signed effects.",
+        ),
+    ] = False,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
@@ -65,6 +80,7 @@ def predict(
     karnet predict houses.karnet new-houses.csv
     karnet predict houses.karnet new-houses.parquet -o prices.csv
     karnet predict houses.karnet new-houses.csv --coverage 0.9
+    karnet predict houses.karnet new-houses.csv --explain
     ```
     """
     fitted = _loaded(model, "predict")
@@ -78,6 +94,10 @@ def predict(
         for block in table_blocks(table):
             out.note(*(() if blocks else block.notes))
             blocks.append(prediction_columns(fitted, block, proba, coverage))
+            if explain:
+                from ._explain import explanation_columns
+
+                blocks[-1] |= explanation_columns(fitted, block)
     name, *_ = blocks[0]
     columns = {key: np.concatenate([block[key] for block in blocks]) for key in blocks[0]}
     if output is None:
@@ -124,30 +144,40 @@ def inspect(model: Model, as_json: Json = False) -> None:
     ```
     """
     fitted = _loaded(model, "inspect")
-    from ..tables import importances_of, kinds_of, network_of
+    from ..tables import importances_with_errors, kinds_of, network_of
 
     about = getattr(fitted, "table_", {})
     network = network_of(fitted)
-    kinds, weights = kinds_of(fitted), importances_of(fitted)
+    kinds, (shares, errors) = kinds_of(fitted), importances_with_errors(fitted)
     layers = layer_table(network)
-    values = {**about, "network": type(network).__name__, "columns": kinds, "importances": weights}
+    values = {**about, "network": type(network).__name__, "columns": kinds}
+    values |= {"importances": shares, "importances_se": errors}
     if layers is not None:
         values["layers"] = [dict(zip(layers.header, row, strict=True)) for row in layers.rows]
-    order = sorted(kinds, key=lambda name: -weights.get(name, 0.0))
-    rows = [(n, kinds[n], f"{100 * weights[n]:.1f} %" if n in weights else "-") for n in order]
-    n_more = len(rows) - MAX_LISTED_COLUMNS
-    columns = TextTable(
-        "Columns",
-        ("column", "used as", "importance"),
-        tuple(rows[:MAX_LISTED_COLUMNS]),
-        f"{n_more} more columns." if n_more > 0 else "",
-    )
+    columns = _listed_columns(kinds, shares, errors)
     headline = f"{model} is a {type(network).__name__}"
     if about:
         headline += f" for the {about['task']} of {about['target']!r}: {score_in_words(about)}"
         headline += f", {about['rows']} rows"
     parts = [f"{headline}.", columns, *([] if layers is None else [layers])]
     Output(False, as_json).result(values, "\n\n".join(map(str, parts)))
+
+
+def _listed_columns(
+    kinds: dict[str, str], shares: dict[str, float], errors: dict[str, float]
+) -> TextTable:
+    """Return the most important columns as a table, and what importances are."""
+    order = sorted(kinds, key=lambda name: -shares.get(name, 0.0))
+    words = {name: in_per_cent(shares[name], errors.get(name)) for name in shares}
+    rows = [(name, kinds[name], words.get(name, "-")) for name in order]
+    n_more = len(rows) - MAX_LISTED_COLUMNS
+    notes = [f"{n_more} more columns."] if n_more > 0 else []
+    if errors:
+        notes.append(IMPORTANCE)
+    elif shares:
+        notes.append("An importance is the share of a column in the input metric.")
+    header = ("column", "used as", "importance")
+    return TextTable("Columns", header, tuple(rows[:MAX_LISTED_COLUMNS]), " ".join(notes))
 
 
 def export(

@@ -15,6 +15,7 @@ from .._estimator.ensemble_base import KARNetworkCV
 from .._explain.influence import changes_without_rows
 from .._rows.memory import dense
 from .._util.checks import check_positive_integer
+from .._util.types import Indices
 from ._common import Array, Display, network_of
 
 if TYPE_CHECKING:
@@ -93,8 +94,8 @@ def row_influence(estimator: Any, X: Any) -> RowInfluence:
     >>> row_influence(net, X[200:202]).changes.shape
     (2, 200)
     """
-    net = _average(estimator)
-    rows = _features(estimator, net, X)
+    net = average_of(estimator)
+    rows = features_of(estimator, net, X)
     weight = net._row_weights()
     n, device = len(net.loo_decision_function_), check_device(net.device)
     kept = np.arange(n) if net._kept is None else net._kept
@@ -130,21 +131,31 @@ def column_effects(estimator: Any, X: Any) -> Array:
         The effects on predictions, or on the decision function of a classifier. The features are
         those that the estimator sees.
     """
-    net = _average(estimator)
-    rows, origins, sample = _features(estimator, net, X), net._origins(), net._sample.X
+    net = average_of(estimator)
+    rows = features_of(estimator, net, X)
+    return net._difference(effects_on_scores(net, rows, net._origins(), net.n_features_in_))
+
+
+def effects_on_scores(net: KARNetworkCV, rows: Array, origins: Indices, n_columns: int) -> Array:
+    """Return the effects of columns on each output of the networks, for rows of features.
+
+    `origins` are the columns of which the features were made. The result has the shape
+    (n_rows, n_columns, n_outputs).
+    """
+    sample = net._sample.X
     some = np.linspace(0, len(sample) - 1, min(N_REPLACED, len(sample))).astype(np.intp)
     here = net._predictions_for(rows)
-    effects = np.empty((len(rows), net.n_features_in_, here.shape[1]))
-    for column in range(net.n_features_in_):
+    effects = np.zeros((len(rows), n_columns, here.shape[1]))
+    for column in range(n_columns):
         features = origins == column
         changed = np.repeat(rows, len(some), axis=0)
         changed[:, features] = np.tile(sample[np.ix_(some, features)], (len(rows), 1))
         means = net._predictions_for(changed).reshape(len(rows), len(some), -1).mean(axis=1)
         effects[:, column] = here - means
-    return net._difference(effects)
+    return effects
 
 
-def _average(estimator: Any) -> KARNetworkCV:
+def average_of(estimator: Any) -> KARNetworkCV:
     """Return the fitted average of an estimator or pipeline."""
     net = network_of(estimator)
     if not isinstance(net, KARNetworkCV):
@@ -156,7 +167,7 @@ def _average(estimator: Any) -> KARNetworkCV:
     return net
 
 
-def _features(estimator: Any, net: KARNetworkCV, X: Any) -> Array:
+def features_of(estimator: Any, net: KARNetworkCV, X: Any) -> Array:
     """Return rows as features of the networks."""
     if hasattr(estimator, "steps") and len(estimator.steps) > 1:
         X = estimator[:-1].transform(X)
@@ -230,8 +241,8 @@ class RowInfluenceDisplay(Display):
         first = found.most_influential(n_rows)[0]
         changes = found.changes[0, first]
         if changes.ndim == 2:
-            net = _average(estimator)
-            scores = net._predictions_for(_features(estimator, net, X))[0]
+            net = average_of(estimator)
+            scores = net._predictions_for(features_of(estimator, net, X))[0]
             changes = changes[:, scores.argmax()]
         return cls(changes, [f"row {k}" for k in first]).plot(ax=ax, **kwargs)
 

@@ -13,10 +13,12 @@ import numpy as np
 from matplotlib.colors import LinearSegmentedColormap, to_rgba
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
+from sklearn.inspection import PartialDependenceDisplay
 
 from .._pages.style import COLOURS, INK, LINE, MARKERS, STYLED, WIDTH, rules
-from ..inspection import LayerSpectrumDisplay, LooPathDisplay, MetricDisplay
+from ..inspection import LayerSpectrumDisplay, LooPathDisplay
 from ..tables import wilson
+from ._dependence import Pair, Response
 
 Array = NDArray[np.float64]
 # The largest number of classes for which the counts are written into the confusion matrix.
@@ -27,6 +29,12 @@ MAX_CLASSES_WITH_NAMES = 30
 N_GROUPS = 10
 # The largest number of columns whose importances are shown.
 MAX_COLUMNS = 20
+# The number of values of a column, and of rows, in a figure of partial dependence.
+N_VALUES = 16
+N_CURVES = 50
+# The style of the curves of single rows, and of their mean.
+CURVES = {"color": COLOURS[0], "alpha": 0.45, "linewidth": 0.7}
+MEAN = {"color": COLOURS[1], "linewidth": 2.0, "linestyle": "-"}
 
 
 def _axes(height: float) -> tuple[Figure, Any]:
@@ -96,15 +104,86 @@ def true_and_predicted(y: Array, predictions: Array, intervals: Array | None) ->
 
 
 @STYLED
-def importances(weights: Mapping[str, float], label: str) -> Figure:
-    """Return bars for the most important columns."""
-    n = min(len(weights), MAX_COLUMNS)
-    figure, ax = _axes(0.8 + LINE * n / 72.0)
-    percentages = 100 * np.array(list(weights.values()))
-    display = MetricDisplay(percentages, list(weights))
-    display.plot(ax, max_features=n, color=COLOURS[0], height=0.6)
+def importances(weights: Mapping[str, float], errors: Mapping[str, float], label: str) -> Figure:
+    """Return bars in per cent for the most important columns, with standard errors if any."""
+    names = sorted(weights, key=lambda name: -weights[name])[:MAX_COLUMNS]
+    figure, ax = _axes(0.8 + LINE * len(names) / 72.0)
+    style: dict[str, Any] = {"color": COLOURS[0], "height": 0.6}
+    if errors:
+        style |= {"xerr": [100 * errors[name] for name in names], "ecolor": INK, "capsize": 2.0}
+    ax.barh(range(len(names)), [100 * weights[name] for name in names], **style)
+    ax.set_yticks(range(len(names)), [literal(name) for name in names])
+    ax.set_ylim(len(names) - 0.5, -0.5)
     rules(ax, label)
     return figure
+
+
+@STYLED
+def dependence(response: Response, name: str, kind: str) -> Figure:
+    """Return the partial dependence on a column, with the curves of single rows for numbers."""
+    figure, ax = _axes(3.0)
+    known = response.frame[response.frame[name].notna()]
+    category = kind == "category"
+    display = PartialDependenceDisplay.from_estimator(
+        response.model,
+        known,
+        [name],
+        kind="average" if category else "both",
+        categorical_features=[name] if category else None,
+        grid_resolution=N_VALUES,
+        subsample=N_CURVES,
+        random_state=0,
+        ax=[ax],
+        **response.options,
+        **({} if category else {"ice_lines_kw": CURVES, "pd_line_kw": MEAN}),
+    )
+    if category:
+        _tidy_bars(ax, display.pd_results[0]["grid_values"][0])
+    else:
+        display.deciles_vlines_.ravel()[0].set_color(INK)
+        ax.get_legend().remove()
+    rules(ax, literal(name))
+    ax.set_ylabel(literal(response.label))
+    return figure
+
+
+def _tidy_bars(ax: Any, values: NDArray[Any]) -> None:
+    """Let bars begin at zero, and write their names."""
+    heights = [bar.get_height() for bar in ax.patches]
+    for bar in ax.patches:
+        bar.set_color(COLOURS[0])
+    ax.set_ylim(min(1.05 * min(heights), 0.0), max(1.05 * max(heights), 0.0))
+    names = [literal(str(each)) for each in values]
+    short = sum(len(name) + 1 for name in names) < 40
+    ax.set_xticks(range(len(names)), names, rotation=0 if short else 90)
+
+
+@STYLED
+def pair(found: Pair, label: str) -> Figure:
+    """Return a curve over the values of one column for each of some values of the other."""
+    figure, ax = _axes(3.4)
+    (first, second), means = found.values, found.means
+    names = found.names
+    if first.dtype.kind == "O" and second.dtype.kind == "f":
+        first, second, means, names = second, first, means.T, names[::-1]
+    numbers = first.dtype.kind == "f"
+    shown = np.unique(np.linspace(0, len(second) - 1, min(len(second), len(COLOURS))).astype(int))
+    for k, colour, marker in zip(shown, COLOURS, MARKERS, strict=False):
+        value = second[k] if second.dtype.kind == "O" else f"{second[k]:.4g}"
+        places = first if numbers else np.arange(len(first))
+        ax.plot(places, means[:, k], marker=marker, color=colour, label=literal(str(value)))
+    if not numbers:
+        ax.set_xticks(range(len(first)), [literal(str(each)) for each in first])
+    rules(ax, literal(names[0]))
+    ax.set_ylabel(literal(label))
+    figure.legend(title=literal(names[1]), loc="outside upper left", ncols=3, fontsize=9.0)
+    return figure
+
+
+def literal(text: str, longest: int = 30) -> str:
+    """Return a name as matplotlib writes it, without formulas, cut off if it is long."""
+    text = text if len(text) <= longest else f"{text[: longest - 3]}..."
+    return text.replace("$", r"\$")
 
 
 @STYLED

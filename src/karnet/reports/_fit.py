@@ -18,22 +18,31 @@ from .._util.text_table import TextTable
 from ..inspection import LayerSpectrumDisplay, LooPathDisplay
 from ..tables import Score, Table, TableFit, Target
 from . import _drawings as drawings
-from ._held_out import HeldOut, Refit, held_out
+from ._card import LABELS, Card, score_words
+from ._dependence import Response, drawable_columns, strongest_pairs
+from ._held_out import COVERAGE, HeldOut, Refit, held_out
+from ._importances import CORRELATED, Importances
 
 # The libraries whose versions the page names.
 LIBRARIES = ("karnet", "numpy", "scipy", "scikit-learn", *tables.PACKAGES, "matplotlib")
-# The labels of the scores on the page.
-LABELS = {"accuracy": "accuracy", "log_loss": "log-loss", "r2": "R²", "rmse": "RMSE", "mae": "MAE"}
 # The largest number of rows that a figure is drawn from.
 MAX_ROWS = 1000
-# The largest number of columns that are shuffled.
-MAX_SHUFFLED_COLUMNS = 100
 # The number of frequent values that are named for a column of text.
 MAX_FREQUENT_VALUES = 3
 # The largest number of classes that are listed.
 MAX_CLASSES = 40
 # The largest number of columns that are summarised.
 MAX_SUMMARISED_COLUMNS = 500
+# The captions of figures of partial dependence, and what these show.
+CURVES = "Thin curves are single rows, the thick curve is their mean."
+BARS = "The mean prediction if all rows had this category."
+ABOUT_CURVES = (
+    "A curve is the prediction for a row with other values of the column. Curves that are not "
+    "parallel show that other columns change the effect. Short lines at the bottom are deciles of "
+    "the column: values far from them, and values that do not go with the rest of a row, are rare "
+    "in the table."
+)
+NO_PAIRS = "No two of these columns act together: their effects on the mean prediction add up."
 # The sentence on the page of a small table.
 TOO_FEW_ROWS = "There are too few rows to hold some out."
 
@@ -46,7 +55,7 @@ def write_fit_report(
     times: Mapping[str, float],
     command: str,
 ) -> None:
-    """Write a page on a model: its data, its scores with intervals, its errors and its networks.
+    """Write a page on a model: a model card, its data, scores, importances and networks.
 
     Parameters
     ----------
@@ -65,11 +74,17 @@ def write_fit_report(
     """
     other = held_out(table, fitted, again)
     about, network = fitted.model.table_, type(tables.network_of(fitted.model)).__name__
+    importances = Importances.of(fitted, other)
+    card = Card.of(table, fitted, other, importances)
     chapters = {
+        "card": ("Model card", card.summary(_first_scores(fitted, other))),
+        "errors": ("Where it is wrong most", card.wrong_most()),
+        "limits": ("What it must not be used for", card.limits()),
         "scores": ("Scores", _scores(fitted, other)),
         "data": ("Data", _data(table, fitted)),
         "predictions": ("Predictions for held-out rows", _predictions(other)),
-        "columns": ("Importance of the columns", _importances(fitted, other)),
+        "columns": ("Importance of the columns", _importances(importances)),
+        "dependence": ("Dependence on the columns", _dependence(table, fitted, importances)),
         "network": ("The network", _network(table, fitted)),
         "environment": ("Time and environment", _environment(times, other, command)),
     }
@@ -83,12 +98,18 @@ def write_fit_report(
 
 
 def _score_row(score: Score, evaluated_on: str) -> tuple[str, ...]:
-    name, low, high = LABELS[score.name], score.low, score.high
-    if score.name == "accuracy":
-        interval = f"{100 * low:.1f} to {100 * high:.1f} %"
-        return name, f"{100 * score.value:.1f} %", interval, evaluated_on
-    interval = "-" if np.isnan(low) else f"{low:.4g} to {high:.4g}"
-    return name, f"{score.value:.4g}", interval, evaluated_on
+    value, interval = score_words(score)
+    return LABELS[score.name], value, interval.strip("()") or "-", evaluated_on
+
+
+def _first_scores(fitted: TableFit, other: HeldOut | None) -> list[tuple[Score, str]]:
+    """Return the scores of the model card, and the rows that they were computed from."""
+    found = []
+    if fitted.left_out is None:
+        found.append((_left_out_score(fitted), f"by {fitted.judged_by}"))
+    if other is not None:
+        found.append((other.scores[0], f"on {len(other.y)} held-out rows"))
+    return found
 
 
 def _scores(fitted: TableFit, other: HeldOut | None) -> list[str]:
@@ -179,7 +200,7 @@ def _predictions(other: HeldOut | None) -> list[str]:
     predicted, true = names[other.predictions.argmax(axis=1)], other.y.astype(str)
     known = np.isin(true, names)
     matrix = drawings.confusion(true[known].tolist(), predicted[known].tolist(), names.tolist())
-    curve = drawings.calibration(other.predictions.max(axis=1), predicted == true)
+    curve = drawings.calibration(other.predictions.max(axis=1), other.correct)
     return [
         page.figures(
             page.figure(
@@ -199,55 +220,70 @@ def _predictions(other: HeldOut | None) -> list[str]:
 
 def _true_and_predicted(other: HeldOut) -> str:
     rows = np.linspace(0, len(other.y) - 1, min(len(other.y), MAX_ROWS)).astype(int)
-    y, predictions, intervals = other.y[rows], other.predictions[rows], None
+    found, ends = other.intervals, None
     text = "Held-out rows; on the dotted line the prediction is exact."
-    if hasattr(tables.network_of(other.model), "predict_interval"):
-        columns = tables.prediction_columns(other.model, other.table.take(rows), coverage=0.9)
-        _, *ends = columns.values()
-        intervals = np.column_stack(ends)
-        inside = (intervals[:, 0] <= y) & (y <= intervals[:, 1])
+    if found is not None:
+        rows, ends = found.rows, found.ends
         text += (
-            " Vertical lines are 90 % prediction intervals; they contain "
-            f"{100 * inside.mean():.0f} % of the true values."
+            f" Vertical lines are {100 * COVERAGE:.0f} % prediction intervals; they contain "
+            f"{100 * found.inside:.0f} % of the true values."
         )
-    drawing = drawings.true_and_predicted(y, predictions, intervals)
+    drawing = drawings.true_and_predicted(other.y[rows], other.predictions[rows], ends)
     return page.figure(svg(drawing, "predictions"), "True and predicted values", text)
 
 
-def _importances(fitted: TableFit, other: HeldOut | None) -> list[str]:
-    weights, label = tables.importances_of(fitted.model), "share of the input metric, %"
-    caption = (
-        "How strongly predictions change with each column: the mean squared gradient, in units of "
-        "the column's spread."
-    )
-    if not weights and other is not None:
-        weights, label = _losses_by_shuffling(other), "loss of score, points"
-        caption = "The loss of score on held-out rows when a column is shuffled."
-    if not weights:
-        return [page.paragraph("This network has no input metric, and no rows were held out.")]
-    drawing = drawings.importances(weights, label)
-    return [page.figure(svg(drawing, "importances"), "Importances", caption)]
+def _importances(found: Importances) -> list[str]:
+    if not found.weights:
+        return [page.paragraph("This network has no importances, and no rows were held out.")]
+    drawing = drawings.importances(found.weights, found.errors, found.label)
+    return [
+        page.figure(svg(drawing, "importances"), "Importances", found.caption),
+        page.note(CORRELATED),
+    ]
 
 
-def _losses_by_shuffling(other: HeldOut) -> dict[str, float]:
-    """Return the loss of score on held-out rows when one column is shuffled.
+def _dependence(table: Table, fitted: TableFit, found: Importances) -> list[str]:
+    kinds, response = tables.kinds_of(fitted.model), Response.of(table, fitted)
+    names = drawable_columns(response.frame, kinds, found.weights)
+    if not names:
+        return [page.paragraph("No column of numbers or categories matters for the predictions.")]
+    single = [
+        page.figure(
+            svg(drawings.dependence(response, name, kinds[name]), f"dependence{k}"),
+            f"Partial dependence on {name}",
+            BARS if kinds[name] == "category" else CURVES,
+        )
+        for k, name in enumerate(names)
+    ]
+    pairs = [
+        page.figure(
+            svg(drawings.pair(pair, response.label), f"pair{k}"),
+            f"{pair.names[0]} and {pair.names[1]}",
+            "The mean prediction for values of both columns, which act together: "
+            f"{100 * pair.share:.0f} % of its variance is not a sum of the effects of either "
+            "column (Friedman's H²).",
+        )
+        for k, pair in enumerate(strongest_pairs(response, names))
+    ]
+    return [
+        page.paragraph(_about_dependence(response, len(names), kinds)),
+        page.figures(*single),
+        *([page.figures(*pairs)] if pairs else [page.note(NO_PAIRS)]),
+    ]
 
-    scikit-learn's `permutation_importance` needs a data frame, and models take columns as they are
-    in the table.
-    """
-    rng = np.random.RandomState(0)
-    rows = rng.permutation(len(other.y))[:MAX_ROWS]
-    table, y = other.table.take(rows), other.y[rows]
 
-    def score(shuffled: Table) -> float:
-        predictions = tables.predict_table(other.model, shuffled, proba=other.classes is not None)
-        return tables.scores(y, predictions, other.classes)[0].value
-
-    complete = score(table)
-    return {
-        name: complete - score(table.shuffled(name, rng.permutation(len(y))))
-        for name in list(other.model.table_["columns"])[:MAX_SHUFFLED_COLUMNS]
-    }
+def _about_dependence(response: Response, n: int, kinds: Mapping[str, str]) -> str:
+    """Return what figures of partial dependence show, and of which columns there are none."""
+    about = f"The figures show the {response.label}"
+    if response.code is not None and len(response.model.classes_) > 2:
+        about += ", the most frequent class,"
+    text = f"{about} for the {n} most important columns of numbers "
+    text += f"and categories, computed from {len(response.frame)} rows. {ABOUT_CURVES}"
+    other = [name for name, kind in kinds.items() if kind in ("text", "date")]
+    if other:
+        text += " Columns of text and dates have no such figure: " + ", ".join(other[:5])
+        text += ", ..." if len(other) > 5 else "."
+    return text
 
 
 def _network(table: Table, fitted: TableFit) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from time import perf_counter
 from typing import Any
 
@@ -11,7 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 
-from ..tables import Score, Table, TableFit, Target, predict_table, scores
+from ..tables import (
+    Score,
+    Table,
+    TableFit,
+    Target,
+    network_of,
+    predict_table,
+    prediction_columns,
+    scores,
+)
 
 # The share of rows that are held out.
 SHARE = 0.2
@@ -21,8 +31,25 @@ MAX_ROWS = 5000
 MIN_ROWS = 5
 # The seed of the split.
 SEED = 0
+# The largest number of rows with a prediction interval, and the coverage of these.
+MAX_INTERVALS = 1000
+COVERAGE = 0.9
 # A function that fits the same kind of model on other rows.
 Refit = Callable[[Table, Target], TableFit]
+
+
+@dataclass(frozen=True)
+class Intervals:
+    """Prediction intervals of some held-out rows."""
+
+    rows: NDArray[np.intp]
+    ends: NDArray[np.float64]
+    y: NDArray[Any]
+
+    @property
+    def inside(self) -> float:
+        """The share of targets that are in their intervals."""
+        return float(np.mean((self.ends[:, 0] <= self.y) & (self.y <= self.ends[:, 1])))
 
 
 @dataclass(frozen=True)
@@ -36,6 +63,25 @@ class HeldOut:
     predictions: NDArray[Any]  # numbers, or probabilities of shape (n_rows, n_classes)
     scores: list[Score]
     seconds: float  # the time of predicting
+
+    @property
+    def correct(self) -> NDArray[np.bool_]:
+        """Whether the class of each row is predicted."""
+        assert self.classes is not None
+        # A class may be written as a number in one file and as text in another.
+        predicted = self.classes.astype(str)[self.predictions.argmax(axis=1)]
+        return np.asarray(predicted == self.y.astype(str))
+
+    @cached_property
+    def intervals(self) -> Intervals | None:
+        """Prediction intervals of evenly spaced rows, if the model has them."""
+        if not hasattr(network_of(self.model), "predict_interval"):
+            return None
+        n = len(self.y)
+        rows = np.linspace(0, n - 1, min(n, MAX_INTERVALS)).astype(int)
+        columns = prediction_columns(self.model, self.table.take(rows), coverage=COVERAGE)
+        _, *ends = columns.values()
+        return Intervals(rows, np.column_stack(ends), self.y[rows])
 
 
 def held_out(table: Table, fitted: TableFit, again: Refit) -> HeldOut | None:

@@ -132,7 +132,8 @@ def fit_large(
     rows, targets = source.gathered(source.held_out)
     score = float(network.score(steps.transform(columns.frame(rows)), targets))
     how = f"{len(targets)} rows left out"
-    model = table_fit([*fitted, ("network", network)], columns, full_target, score, how)
+    parts, kept = [*fitted, ("network", network)], ~source.held_out
+    model = table_fit(parts, columns, full_target, score, how, kept)
     return replace(model, left_out=(rows, targets), sample=sample)
 
 

@@ -22,7 +22,7 @@ from skrub import ApplyToCols, StringEncoder
 
 from .._arrays.namespace import check_device
 from .._ensemble.columns import Dates, Labels, Numbers
-from .._estimator.ensemble_base import ColumnEncoder
+from .._estimator.ensemble_base import ColumnEncoder, KARNetworkCV
 from .._util.messages import shown
 from .._util.progress import Report
 from ..estimators import KARClassifier, KARRegressor
@@ -154,9 +154,17 @@ def device_of(name: str) -> str | None:
 
 
 def table_fit(
-    steps: list[Any], columns: Columns, target: Target, score: float, how: str
+    steps: list[Any],
+    columns: Columns,
+    target: Target,
+    score: float,
+    how: str,
+    fitted: NDArray[np.bool_] | None = None,
 ) -> TableFit:
-    """Return the complete model, with a description of its table."""
+    """Return the complete model, with a description of its table.
+
+    `fitted` says which of the rows with a target the model was fitted on, if not on all.
+    """
     network = steps[-1][1]
     # The model file must load on machines without the device.
     network.set_params(device=None)
@@ -170,6 +178,10 @@ def table_fit(
         "score": score,
         "judged_by": how,
     }
+    places = np.flatnonzero(target.known)
+    model.table_rows_ = places if fitted is None else places[fitted]
+    if len(model.table_rows_) == len(target.known):  # no row was left out
+        model.table_rows_ = None
     return TableFit(model, target, score, how)
 
 
@@ -206,7 +218,7 @@ def predict_table(model: Any, table: Table, proba: bool = False) -> NDArray[Any]
     -------
     ndarray of shape (n_rows,), or (n_rows, n_classes) for probabilities
     """
-    return _predicted(network_of(model), _inputs(model, table), proba)
+    return _predicted(network_of(model), inputs_of(model, table), proba)
 
 
 def _predicted(network: Any, X: Any, proba: bool) -> NDArray[Any]:
@@ -237,7 +249,7 @@ def prediction_columns(
     dict of str to ndarray
         The columns; the first is named after the target.
     """
-    network, X = network_of(model), _inputs(model, table)
+    network, X = network_of(model), inputs_of(model, table)
     name, predictions = target_of(model) or "prediction", _predicted(network, X, proba)
     columns = {name: predictions}
     if proba:
@@ -269,7 +281,12 @@ def _joined(sets: NDArray[np.bool_], classes: NDArray[Any]) -> NDArray[Any]:
     return np.array([SEPARATOR.join(classes[row]) for row in sets])
 
 
-def _inputs(model: Any, table: Table) -> Any:
+def frame_of(model: Any, table: Table) -> Any:
+    """Return the columns of a table as the data frame that a model takes."""
+    return _columns(model).frame(table)
+
+
+def inputs_of(model: Any, table: Table) -> Any:
     """Return the inputs of the network at the end of a model, for all rows of a table."""
     columns, steps = _columns(model), _steps(model)
     if steps and hasattr(steps[0], "column_to_kind_"):  # the model is of an earlier version
@@ -283,7 +300,7 @@ def _inputs(model: Any, table: Table) -> Any:
 
 def seen_by_network(model: Any, table: Table) -> Any:
     """Return the numbers that the network at the end of a model receives, for rows of a table."""
-    network, X = network_of(model), _inputs(model, table)
+    network, X = network_of(model), inputs_of(model, table)
     return X if getattr(network, "_encoder", None) is None else network._rows(X)
 
 
@@ -330,30 +347,63 @@ def _columns(model: Any) -> Columns:
     return Columns(dict(zip(names, kinds, strict=True)), {})
 
 
+def row_numbers(model: Any, rows: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Return the numbers in the table of some rows that a model was fitted on, from 1 on.
+
+    Rows of the table that the model was not fitted on are counted, unless the model does not know
+    them because it is of an earlier version or was not fitted on a table.
+    """
+    places = getattr(model, "table_rows_", None)
+    return (rows if places is None else np.asarray(places)[rows]) + 1
+
+
 def kinds_of(model: Any) -> dict[str, str]:
     """Return the kind of each column of a model: number, date, category or text."""
     return _columns(model).kinds
 
 
-def importances_of(model: Any) -> dict[str, float]:
-    """Return the importance of each column of a model; importances sum to one.
-
-    The importance of a column is the sum of the network's feature importances over all features
-    that the column was encoded as. The result is empty if the network has no importances.
-    """
-    weights = getattr(network_of(model), "feature_importances_", None)
-    if weights is None:
-        return {}
+def origins_of(model: Any) -> list[str]:
+    """Return the column of the table of which each input of the network was made."""
     kinds = kinds_of(model)
-    total, origins = dict.fromkeys(kinds, 0.0), [name for name in kinds if kinds[name] != EMPTY]
+    origins = [name for name in kinds if kinds[name] != EMPTY]
     for step in _steps(model):
         if isinstance(step, ColumnEncoder):
             origins = [origins[k] for k in step._encoder.origins]
         elif hasattr(step, "output_to_input_"):
             origins = [step.output_to_input_.get(each, each) for each in step.all_outputs_]
-    for name, weight in zip(origins, weights, strict=True):
-        total[name] += float(weight)
-    return total
+    return origins
+
+
+def importances_of(model: Any) -> dict[str, float]:
+    """Return the importance of each column of a model; importances sum to one.
+
+    All features that a column was encoded as are shuffled together. The result is empty if the
+    network has no importances.
+    """
+    return importances_with_errors(model)[0]
+
+
+def importances_with_errors(model: Any) -> tuple[dict[str, float], dict[str, float]]:
+    """Return the importance of each column of a model, and their standard errors.
+
+    Both are empty if the network has no importances. A single network with an input metric has the
+    shares of the metric, and no standard errors.
+    """
+    network = network_of(model)
+    names, groups = np.unique(origins_of(model), return_inverse=True)
+    if isinstance(network, KARNetworkCV):
+        if getattr(network, "_sample", None) is None:  # the model is of an earlier version
+            return {}, {}
+        shares, errors = network._shares_of_error(groups)
+    elif hasattr(network, "feature_importances_"):
+        shares, errors = np.bincount(groups, network.feature_importances_, len(names)), None
+    else:
+        return {}, {}
+    none = dict.fromkeys(kinds_of(model), 0.0)
+    importances = none | dict(zip(names.tolist(), shares.tolist(), strict=True))
+    if errors is None:
+        return importances, {}
+    return importances, none | dict(zip(names.tolist(), errors.tolist(), strict=True))
 
 
 def portable(model: Any) -> tuple[Any, Any]:
