@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import webbrowser
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
@@ -75,4 +76,39 @@ def _session(source: Path | None, target: str | None, out: Output) -> tuple[str,
         from ..play import Plane
 
         return "plane", Plane
-    raise ValueError("tables and models are not supported yet.")
+    if not source.exists():
+        raise ValueError(f"there is no file {source}: name a table or a model file.")
+    require("karnet play", "table", "pandas", "pyarrow", "skops", "skrub")
+    if source.suffix == ".karnet":
+        if target is not None:
+            raise ValueError("--target is for tables: a model knows its target.")
+        return "what-if", _constant(_of_model(source))
+    if target is None:
+        raise ValueError("a table needs --target, the column to predict.")
+    return "what-if", _constant(_of_table(source, target, out))
+
+
+def _constant(state: Any) -> Callable[[], Any]:
+    """Return the function that gives the same state to every tab: a model does not change."""
+    return lambda: state
+
+
+def _of_model(path: Path) -> Any:
+    from ..files import load
+    from ..play._what_if import WhatIf
+
+    return WhatIf(load(path), path.name)
+
+
+def _of_table(path: Path, target: str, out: Output) -> Any:
+    """Fit a model of a table."""
+    from ..play._what_if import WhatIf
+    from ..tables import find_target, fit_table, read_table
+
+    table = read_table(path)
+    column = find_target(table, target)
+    out.note(*table.notes, *column.notes)
+    with out.timed(f"Fitting {path.name}") as clock:
+        fitted = fit_table(table, column, tell=clock.tell)
+    rows = table if column.known.all() else table.take(column.known)
+    return WhatIf(fitted.model, path.name, rows, column)

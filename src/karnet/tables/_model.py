@@ -206,7 +206,7 @@ def predict_table(model: Any, table: Table, proba: bool = False) -> NDArray[Any]
     -------
     ndarray of shape (n_rows,), or (n_rows, n_classes) for probabilities
     """
-    return _predicted(network_of(model), _inputs(model, table), proba)
+    return _predicted(network_of(model), inputs_of(model, table), proba)
 
 
 def _predicted(network: Any, X: Any, proba: bool) -> NDArray[Any]:
@@ -237,7 +237,7 @@ def prediction_columns(
     dict of str to ndarray
         The columns; the first is named after the target.
     """
-    network, X = network_of(model), _inputs(model, table)
+    network, X = network_of(model), inputs_of(model, table)
     name, predictions = target_of(model) or "prediction", _predicted(network, X, proba)
     columns = {name: predictions}
     if proba:
@@ -269,7 +269,7 @@ def _joined(sets: NDArray[np.bool_], classes: NDArray[Any]) -> NDArray[Any]:
     return np.array([SEPARATOR.join(classes[row]) for row in sets])
 
 
-def _inputs(model: Any, table: Table) -> Any:
+def inputs_of(model: Any, table: Table) -> Any:
     """Return the inputs of the network at the end of a model, for all rows of a table."""
     columns, steps = _columns(model), _steps(model)
     if steps and hasattr(steps[0], "column_to_kind_"):  # the model is of an earlier version
@@ -283,7 +283,7 @@ def _inputs(model: Any, table: Table) -> Any:
 
 def seen_by_network(model: Any, table: Table) -> Any:
     """Return the numbers that the network at the end of a model receives, for rows of a table."""
-    network, X = network_of(model), _inputs(model, table)
+    network, X = network_of(model), inputs_of(model, table)
     return X if getattr(network, "_encoder", None) is None else network._rows(X)
 
 
