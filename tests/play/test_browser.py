@@ -352,8 +352,8 @@ def test_dark_and_light_and_a_phone(server, tabs, shot):
     shot(phone, "phone")
 
 
-def test_the_picture_follows_while_a_point_is_dragged(page, record_property):
-    """Report, and do not judge, the pictures a second: they depend on the machine."""
+def test_the_picture_follows_while_a_point_is_dragged(page, capsys):
+    """Print, and do not judge, the pictures a second: they depend on the machine."""
     preset(page, "moons")
     rates = []
     for points in (200, 5000):
@@ -362,7 +362,8 @@ def test_the_picture_follows_while_a_point_is_dragged(page, record_property):
             settle(page)
         rates.append(page.evaluate(DRAG, 3000))
         settle(page)
-    record_property("pictures a second", rates)
+    with capsys.disabled():
+        print(f"\npictures a second: {rates[0]:.1f} at 200 points, {rates[1]:.1f} at 5000")  # noqa: T201
     assert re.fullmatch(r"\d+", figure(page, "n"))
     assert min(rates) > 0
 
