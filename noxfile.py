@@ -40,7 +40,7 @@ def oldest(session: nox.Session) -> None:
 @nox.session(python=PYTHONS[0])
 def audit(session: nox.Session) -> None:
     """Look up known vulnerabilities of every package in an extra; needs a network."""
-    session.install(".[blocks,dask,files,onnx,paper,plot,table]", "pip-audit")
+    session.install(".[blocks,dask,files,onnx,paper,play,plot,table]", "pip-audit")
     frozen = Path(session.create_tmp()) / "frozen.txt"
     frozen.write_text(session.run("pip", "freeze", "--exclude", "karnet", silent=True))
     # With --strict, a package that cannot be looked up is a failure too.

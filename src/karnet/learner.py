@@ -144,7 +144,7 @@ def _learn_layer(
 
     Also return, for each layer below, the share of values outside the domain of its activation.
     """
-    problem = _hidden_problem(plan, Y, upper) if upper else output_problem(plan, Y)
+    problem = hidden_problem(plan, Y, upper) if upper else output_problem(plan, Y)
     n, counters = n_inputs(rows, plan, below), list[Array]()
     # The same width as in prediction: products round differently with other block lengths.
     width = max(n, rows.n_targets if Y is None else max(Y.shape))
@@ -280,7 +280,7 @@ def _round(
     return Round(network, reports, metric, error)
 
 
-def _hidden_problem(plan: Plan, Y: Array | None, upper: Sequence[Layer]) -> LayerProblem:
+def hidden_problem(plan: Plan, Y: Array | None, upper: Sequence[Layer]) -> LayerProblem:
     """Return the least-squares problem of the hidden layer below the layers given."""
     f = plan.activations[-1 - len(upper)]
     return LayerProblem(f, upper, None if Y is None else LayerTargets.of(f, pull_back(Y, upper)))

@@ -47,7 +47,8 @@ ARROWS = {
     "reports": ["tables", "inspection", "audit", "_pages"],
     "datasets": ["_util"],
     "paper": ["datasets", "estimators", "selection", "_pages"],
-    "cli": ["paper", "reports", "export"],
+    "play": ["tables", "inspection"],
+    "cli": ["paper", "play", "reports", "export"],
 }
 # Libraries of which the very name may stand in the code of these places only.
 WORDS = {
@@ -71,6 +72,7 @@ EXTRAS = {
     "files": {"skops"},
     "inspection": {"matplotlib"},
     "paper": {"matplotlib"},
+    "play": {"starlette", "uvicorn"},
     "reports": {"matplotlib", "pandas"},
     "tables": {"pandas", "pyarrow", "skrub"},
 }
@@ -193,7 +195,9 @@ def test_entrances_load_neither_the_paper_nor_pages(entrance):
     loaded = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     ).stdout.split()
-    assert not [name for name in loaded if name.split(".")[1] in ("paper", "_pages", "reports")]
+    assert not [
+        name for name in loaded if name.split(".")[1] in ("paper", "_pages", "play", "reports")
+    ]
 
 
 def test_the_version_is_written_once():

@@ -1,4 +1,4 @@
-"""The command line: karnet fit, predict, score, inspect, export, reproduce and datasets."""
+"""The command line: karnet fit, predict, score, inspect, play, export, reproduce and datasets."""
 
 from __future__ import annotations
 

@@ -11,6 +11,7 @@ from ._audit import audit
 from ._console import EXIT_CODES, sentences
 from ._fit import fit
 from ._paper import ManySets, datasets, reproduce
+from ._play import play
 from ._use import export, inspect, predict, score
 
 app = typer.Typer(
@@ -48,6 +49,6 @@ def _main(
     """
 
 
-for command in (fit, predict, score, inspect, audit, export, reproduce, datasets):
+for command in (fit, predict, score, inspect, audit, play, export, reproduce, datasets):
     parser = ManySets if command is reproduce else None
     app.command(epilog=EXIT_CODES, cls=parser)(sentences(command))

@@ -16,11 +16,11 @@ from threading import Timer
 from time import perf_counter
 from typing import Annotated, Any, ParamSpec
 
-import numpy as np
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID
 
+from .._util.json_values import json_value
 from .._util.progress import Step
 
 # The end of every help text.
@@ -129,7 +129,7 @@ class Output:
 
     def result(self, values: dict[str, Any], text: str) -> None:
         """Print a result: the values as JSON, or the text."""
-        print(json.dumps(_plain(values), allow_nan=False, indent=2) if self.as_json else text)
+        print(json.dumps(json_value(values), allow_nan=False, indent=2) if self.as_json else text)
 
     @contextmanager
     def timed(self, what: str) -> Iterator[Clock]:
@@ -157,16 +157,3 @@ def score_in_words(about: dict[str, Any]) -> str:
     """Return the score of a model as text: accuracy in per cent, or R²."""
     accuracy, r2 = f"accuracy {100 * about['score']:.1f} %", f"R² {about['score']:.3f}"
     return f"{accuracy if about['task'] == 'classification' else r2} by {about['judged_by']}"
-
-
-def _plain(value: Any) -> Any:
-    """Return a value with JSON's types only; NaN and infinite numbers become null."""
-    if isinstance(value, dict):
-        return {str(key): _plain(each) for key, each in value.items()}
-    if isinstance(value, (list, tuple, np.ndarray)):
-        return [_plain(each) for each in value]
-    if isinstance(value, np.generic):
-        return _plain(value.item())
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value if isinstance(value, (str, int, float, bool, type(None))) else str(value)

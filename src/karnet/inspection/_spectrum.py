@@ -93,7 +93,7 @@ class LayerSpectrumDisplay(Display):
         LayerSpectrumDisplay
         """
         A, _ = sampled(estimator, X)
-        return cls(list(_spectra(network_of(estimator), A))).plot(ax=ax, **kwargs)
+        return cls(list(spectra(network_of(estimator), A))).plot(ax=ax, **kwargs)
 
     def plot(self, ax: Axes | None = None, **kwargs: Any) -> Self:
         """Plot the singular values, with a dotted line at the cut-off.
@@ -123,7 +123,7 @@ class LayerSpectrumDisplay(Display):
         return self
 
 
-def _spectra(estimator: Any, X: Array) -> Iterator[Spectrum]:
+def spectra(estimator: Any, X: Array) -> Iterator[Spectrum]:
     """Yield the spectrum of each layer that was solved."""
     settings = {"rcond": None, "hidden": "random"} | estimator.get_params(deep=False)
     for n, network in enumerate(estimator._networks(), start=1):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -49,6 +49,13 @@ class Table:
         return list(self.columns.column_names)
 
     @classmethod
+    def of_text(cls, name: str, cells: Mapping[str, Sequence[str]]) -> Table:
+        """Return columns of text as a table, as if they had been read from a text file."""
+        return cls(
+            name, pa.table({key: pa.array(each, pa.string()) for key, each in cells.items()})
+        )
+
+    @classmethod
     def joined(cls, tables: Sequence[Table]) -> Table:
         """Return the rows of several tables with the same columns as one table."""
         return replace(tables[0], columns=pa.concat_tables(table.columns for table in tables))
@@ -57,6 +64,11 @@ class Table:
         """Return some rows, by number or by a mask."""
         places = np.flatnonzero(rows) if rows.dtype == bool else rows
         return replace(self, columns=self.columns.take(pa.array(places)))
+
+    def text(self, names: Sequence[str]) -> dict[str, list[str]]:
+        """Return some columns as text, with empty cells for gaps."""
+        columns = zip(names, self.plain(names), strict=True)
+        return {name: [each or "" for each in as_text(c).to_pylist()] for name, c in columns}
 
     def shuffled(self, name: str, order: NDArray[np.intp]) -> Table:
         """Return the table with one column in another order."""
