@@ -78,7 +78,7 @@ def _session(source: Path | None, target: str | None, out: Output) -> tuple[str,
         return "plane", Plane
     if not source.exists():
         raise ValueError(f"there is no file {source}: name a table or a model file.")
-    require("karnet play", "table", "pandas", "pyarrow", "skops", "skrub")
+    require("karnet play", "table", "skops")
     if source.suffix == ".karnet":
         if target is not None:
             raise ValueError("--target is for tables: a model knows its target.")

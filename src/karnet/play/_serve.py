@@ -47,6 +47,7 @@ class Server:
         except (OSError, OverflowError) as error:
             raise ValueError(f"port {self.port} cannot be used: give another --port.") from error
         self.port = self._socket.getsockname()[1]
+        self._config = self._loaded()
 
     @property
     def address(self) -> str:
@@ -59,6 +60,13 @@ class Server:
 
     def run(self) -> None:
         """Answer requests until an interrupt, which is raised in the end."""
+        uvicorn.Server(self._config).run(sockets=[self._socket])
+
+    def _loaded(self) -> uvicorn.Config:
+        """Return the settings of uvicorn, with everything imported that it needs.
+
+        An interrupt during an import may be lost, so all imports precede the address on the screen.
+        """
         hosts = [f"{name}:{self.port}" for name in (HOST, "localhost")]
         config = uvicorn.Config(
             application(self.page, self.session, self.token, hosts),
@@ -71,4 +79,5 @@ class Server:
             ws_per_message_deflate=False,
             timeout_graceful_shutdown=PATIENCE,
         )
-        uvicorn.Server(config).run(sockets=[self._socket])
+        config.load()
+        return config
