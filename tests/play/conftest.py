@@ -98,6 +98,6 @@ def shot():
         if SHOTS:
             picture = Image.open(BytesIO(page.screenshot(animations="disabled"))).convert("RGB")
             # With a palette of its own, a file takes a fifth.
-            picture.quantize(128).save(Path(SHOTS) / f"play-{name}.png", optimize=True)
+            picture.quantize(256).save(Path(SHOTS) / f"play-{name}.png", optimize=True)
 
     return keep

@@ -122,6 +122,9 @@ def test_an_erased_point_is_forgotten_exactly():
     fewer = message | {"points": message["points"][3:]}
     figures, arrays = plane.answer(fewer)
     assert figures["how"] == "exact removal of 1 point, without a new fit"
+    # A finer picture of the same points is no other fit.
+    finer = plane.answer(fewer | {"grid": 30})[0]
+    assert (finer["how"], finer["fit_ms"]) == (figures["how"], figures["fit_ms"])
     again, refit = Plane().answer(fewer)
     assert again["how"] == "full fit"
     np.testing.assert_allclose(arrays["surface"], refit["surface"], atol=1e-6)

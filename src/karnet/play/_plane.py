@@ -29,6 +29,7 @@ class Plane:
         self._request: Request | None = None
         self._net: Any = None
         self._alpha: float | None = None
+        self._how, self._seconds = "", 0.0
 
     def answer(self, message: dict[str, Any]) -> Answer:
         """Return the answer to a message, or raise an error of one sentence."""
@@ -55,14 +56,13 @@ class Plane:
     def picture(self, request: Request) -> Answer:
         """Fit the model of a request, and return its figures and its predictions on a grid."""
         start = perf_counter()
-        how = self._fit(request)
-        seconds = perf_counter() - start
+        self._fit(request)
         net, X, y = self._net, inputs(request.settings, request.X), request.y
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             figures = {
                 "n": len(X),
-                "how": how,
+                "how": self._how,
                 "ridge": self._alpha,
                 "score": float(net.score(X, y)),
                 "score_name": "accuracy" if request.task == "classes" else "R²",
@@ -73,11 +73,17 @@ class Plane:
                 "classes": getattr(net, "classes_", np.arange(0)).tolist(),
             }
             arrays = _pictures(net, request)
-        return figures | {"fit_ms": 1e3 * seconds, "ms": 1e3 * (perf_counter() - start)}, arrays
+        return figures | {
+            "fit_ms": 1e3 * self._seconds,
+            "ms": 1e3 * (perf_counter() - start),
+        }, arrays
 
-    def _fit(self, request: Request) -> str:
-        """Fit the model of a request; return how, in words."""
+    def _fit(self, request: Request) -> None:
+        """Fit the model of a request; the fit of the same points and settings is kept."""
         request.check_points()
+        if self._is_fitted_to(request):  # only the picture is finer, or shows more
+            return
+        start = perf_counter()
         erased = self._erased(request)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -85,9 +91,14 @@ class Plane:
             if not how:
                 self._request = None
                 self._net, self._alpha = fitted(request)
-                how = "full fit"
-        self._request = request
-        return how
+        self._request, self._how = request, how or "full fit"
+        self._seconds = perf_counter() - start
+
+    def _is_fitted_to(self, request: Request) -> bool:
+        last = self._request
+        if last is None or (last.task, last.settings) != (request.task, request.settings):
+            return False
+        return np.array_equal(last.points, request.points)
 
     def _erased(self, request: Request) -> Array | None:
         """Return the points that were erased since the last fit, if nothing else has changed.
