@@ -356,7 +356,7 @@ def test_the_picture_follows_while_a_point_is_dragged(page, capsys):
         if points == 5000:
             page.evaluate(MANY)
             settle(page)
-        rates.append(page.evaluate(DRAG, 3000))
+        rates.append(page.evaluate(DRAG, 1000))
         settle(page)
     with capsys.disabled():
         print(f"\npictures a second: {rates[0]:.1f} at 200 points, {rates[1]:.1f} at 5000")  # noqa: T201

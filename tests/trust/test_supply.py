@@ -46,14 +46,18 @@ def imports(file):
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
-def test_only_the_package_of_data_sets_uses_the_network():
+def test_only_data_sets_use_the_network_and_the_page_serves_this_machine():
     asking = {
         file.relative_to(SOURCES).parts[0]
         for file in SOURCES.rglob("*.py")
         for name in imports(file)
         if name.split(".")[0] in ASKING or name.startswith("sklearn.datasets.fetch")
     }
-    assert asking == {"datasets"}
+    # The page of `karnet play` listens on the loopback, and asks nobody.
+    assert asking == {"datasets", "play"}
+    assert set(imports(SOURCES / "play" / "_serve.py")) & {"socket"}
+    others = [file for file in (SOURCES / "play").glob("*.py") if file.name != "_serve.py"]
+    assert not any(name.split(".")[0] in ASKING for file in others for name in imports(file))
 
 
 def least_versions():
