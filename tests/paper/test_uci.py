@@ -337,7 +337,7 @@ def test_a_run_that_is_killed_goes_on_where_it_was(tmp_path):
         return table.drop(columns=["cpu", "wall", "cpu_in_all"])
 
     rng = random.Random(0)
-    for _ in range(10):
+    for _ in range(4):
         process = start()
         while not n_kept():  # the first is killed when it has something to lose
             time.sleep(0.05)
