@@ -57,7 +57,7 @@ class SearchSizes:
     n_members_of_long_tables: int = 2
     # Largest number of rows of a table whose average is also fitted without each fold.
     folded: int = 400
-    # About the number of rows over which importances are averaged.
+    # About the number of rows over which the input metric is averaged.
     metric_rows: int = 300
 
 

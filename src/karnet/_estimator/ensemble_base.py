@@ -365,13 +365,17 @@ class KARNetworkCV(KAREstimator):
         ndarray of shape (n_samples,)
             The novelty, 0 for a row that equals a training row.
         """
-        rows, members = dense(self._rows(X)), (self.estimators_, self.weights_)
+        rows, members = self._features(X), (self.estimators_, self.weights_)
         if getattr(self, "_sample", None) is None:
             raise ValueError("the model of an earlier version has no novelty: fit it again.")
         with ONE_THREAD():
             if self._novelty_unit is None:
                 self._novelty_unit = unit_of_novelty(*members, self._sample)
             return distances(*members, rows) / self._novelty_unit
+
+    def _features(self, X: Any) -> Array:
+        """Return checked inputs as a dense array in double precision."""
+        return np.asarray(dense(self._rows(X)), dtype=np.float64)
 
     def _mean_predictions(self, X: Any) -> Array:
         return self._predictions_for(self._rows(X))

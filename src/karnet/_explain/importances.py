@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._ensemble.member import Member
-from .._rows.memory import in_order
+from .._rows.memory import evenly_spaced, in_order
 from .._util.types import Array, Indices
 from .influence import left_out_rows, parts_of
 
@@ -42,11 +42,6 @@ class Sample:
         """Return about n evenly spaced rows of the sample."""
         some = evenly_spaced(len(self.numbers), n)
         return Sample(self.numbers[some], self.X[some], self.Y[some])
-
-
-def evenly_spaced(n: int, most: int) -> Indices:
-    """Return at most `most` evenly spaced indices below n."""
-    return np.unique(np.linspace(0, n - 1, min(n, max(most, 1))).astype(np.intp))
 
 
 def sampled_rows(n: int, n_features: int) -> Indices:

@@ -159,9 +159,8 @@ class LeftOutRows:
     def _effect(self, part: Part, K: Array) -> Array:
         """Return the part of scores that is due to the original row of each copy."""
         rows, M, factor = self.own[part.place]
-        column = np.full(len(part.rows), -1)
         place = {int(row): k for k, row in enumerate(rows)}
-        column[:] = [place.get(int(row), -1) for row in part.rows]
+        column = np.array([place.get(int(row), -1) for row in part.rows])
         known = column >= 0
         effect = np.zeros((len(part.rows), factor.shape[1]))
         columns = column[known]

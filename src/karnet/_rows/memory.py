@@ -19,7 +19,7 @@ from .._arrays import namespace as arrays
 from .._arrays.devices import free_numbers, is_out_of_memory
 from .._arrays.namespace import some_rows
 from .._arrays.threads import ABANDONED, ONE_THREAD, stop_if_abandoned
-from .._util.types import AnyArray, Array
+from .._util.types import AnyArray, Array, Indices
 
 if TYPE_CHECKING:
     from .streamed import Streamed
@@ -65,6 +65,11 @@ Block = tuple[Array, AnyArray, Array | None]
 Change = Callable[..., Array]
 # Rows that can be read repeatedly: in memory or on a device, from files or on a cluster.
 Table: TypeAlias = "Rows | Streamed"
+
+
+def evenly_spaced(n: int, most: int) -> Indices:
+    """Return at most `most` evenly spaced indices below n."""
+    return np.linspace(0, n - 1, min(n, max(most, 1))).astype(np.intp)
 
 
 def block_slices(n_rows: int, width: int, most: int | None = None) -> list[slice]:

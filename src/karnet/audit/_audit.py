@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from .._estimator import validation
 from .._rows.frames import Column
-from .._rows.memory import dense
 from .._util.progress import Report
 from .._util.types import Array, Indices
 from ..learner import indicator
@@ -137,7 +136,7 @@ def audit(
             columns, target, classes, range(len(target)) if row_names is None else row_names
         ),
         far_outside(names, columns),
-        alone(net, np.asarray(dense(net._rows(some_columns(X, kept))), dtype=np.float64)),
+        alone(net, net._features(some_columns(X, kept))),
     )
     suspects = sorted(found, key=lambda each: REASONS.index(each.reason))
     is_suspect = np.zeros(len(target), dtype=bool)

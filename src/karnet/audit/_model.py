@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from .._arrays.threads import ONE_THREAD
 from .._estimator.calibration import Calibration
-from .._explain.importances import evenly_spaced
 from .._explain.novelty import distances, unit_of_novelty
+from .._rows.memory import evenly_spaced
 from .._util.types import Array, Mask
 from ..selection import KARClassifierCV, KARRegressorCV
 from ._findings import Suspect, number
@@ -45,8 +45,8 @@ def wrong_classes(net: KARClassifierCV, y: NDArray[Any], left_out: Array) -> Ite
     wrong = known & (best != codes) & (own < UNLIKELY)
     for row in np.flatnonzero(wrong)[np.argsort((own - top)[wrong], kind="stable")]:
         detail = (
-            f"the other rows say {net.classes_[best[row]]} with probability {top[row]:.2f}, and "
-            f"{y[row]} with {own[row]:.2f}"
+            f"predicted without this row: {net.classes_[best[row]]} with probability "
+            f"{top[row]:.2f}, {y[row]} with {own[row]:.2f}"
         )
         yield Suspect(int(row), "label", detail, str(net.classes_[best[row]]))
 
@@ -62,8 +62,8 @@ def wrong_numbers(y: NDArray[Any], predictions: Array) -> Iterator[Suspect]:
     for row in np.flatnonzero(far)[np.argsort(-np.abs(errors[far]), kind="stable")]:
         f = predictions[row]
         detail = (
-            f"the target is {number(y[row])}, and the other rows say {number(f)}, with 90 % "
-            f"probability {number(f - around)} to {number(f + around)}"
+            f"the target is {number(y[row])}, predicted without this row: {number(f)} (90 % "
+            f"interval {number(f - around)} to {number(f + around)})"
         )
         yield Suspect(int(row), "target", detail, number(f))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import numpy as np
 import typer
@@ -11,7 +11,7 @@ import typer
 from .._util.atomic_file import check_writable
 from .._util.extras import require
 from .._util.text_table import TextTable
-from ._console import Json, Output, Quiet, TableFile
+from ._console import Device, Json, Output, Quiet, TableFile, TargetColumn, Task
 
 # The most suspects and findings that are printed.
 MAX_PRINTED = 12
@@ -20,16 +20,8 @@ MAX_PRINTED = 12
 def audit(
     context: typer.Context,
     table: TableFile,
-    target: Annotated[
-        str,
-        typer.Option(
-            "--target", "-t", metavar="COLUMN", help="The column to predict.", show_default=False
-        ),
-    ],
-    task: Annotated[
-        Literal["auto", "classification", "regression"],
-        typer.Option(help="Whether the target is a class or a number."),
-    ] = "auto",
+    target: TargetColumn,
+    task: Task = "auto",
     suspects: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Write all suspects with their reasons, as CSV."),
@@ -41,7 +33,7 @@ def audit(
         Path | None,
         typer.Option(metavar="FILE", help="Write the table without the suspects."),
     ] = None,
-    device: Annotated[str, typer.Option(help="Where to fit: cpu or cuda.")] = "cpu",
+    device: Device = "cpu",
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
@@ -60,12 +52,10 @@ def audit(
     from ..tables import check_format, write_table
 
     out = Output(quiet, as_json)
-    for path in (suspects, report, drop):
-        if path is not None:
-            check_writable(path)
-    for path in (suspects, drop):
-        if path is not None:
-            check_format(path)
+    for path in filter(None, (suspects, report, drop)):
+        check_writable(path)
+    for path in filter(None, (suspects, drop)):
+        check_format(path)
     rows, column, numbers, found = _audited(table, target, task, device, out)
     if suspects is not None:
         write_table(_columns_of(found, numbers), suspects)

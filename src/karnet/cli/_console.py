@@ -14,7 +14,7 @@ from functools import wraps
 from pathlib import Path
 from threading import Timer
 from time import perf_counter
-from typing import Annotated, Any, ParamSpec
+from typing import Annotated, Any, Literal, ParamSpec
 
 import typer
 from rich.console import Console
@@ -42,6 +42,17 @@ TableFile = Annotated[
 Model = Annotated[
     Path, typer.Argument(metavar="MODEL", help="A model file of 'karnet fit'.", show_default=False)
 ]
+TargetColumn = Annotated[
+    str,
+    typer.Option(
+        "--target", "-t", metavar="COLUMN", help="The column to predict.", show_default=False
+    ),
+]
+Task = Annotated[
+    Literal["auto", "classification", "regression"],
+    typer.Option(help="Whether the target is a class or a number."),
+]
+Device = Annotated[str, typer.Option(help="Where to fit: cpu or cuda.")]
 Quiet = Annotated[
     bool, typer.Option("--quiet", "-q", help="Print results and errors only.", show_default=False)
 ]

@@ -4,36 +4,37 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 
 from .._util.atomic_file import check_writable
 from .._util.extras import require
-from ._console import Json, Output, Quiet, TableFile, score_in_words
+from ._console import (
+    Device,
+    Json,
+    Output,
+    Quiet,
+    TableFile,
+    TargetColumn,
+    Task,
+    score_in_words,
+)
 
 
 def fit(
     context: typer.Context,
     table: TableFile,
-    target: Annotated[
-        str,
-        typer.Option(
-            "--target", "-t", metavar="COLUMN", help="The column to predict.", show_default=False
-        ),
-    ],
+    target: TargetColumn,
     model: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="The model file; by default named after the table."),
     ] = None,
-    task: Annotated[
-        Literal["auto", "classification", "regression"],
-        typer.Option(help="Predict classes or numbers."),
-    ] = "auto",
+    task: Task = "auto",
     paper: Annotated[
         bool, typer.Option("--paper", help="Fit the paper's network, on inputs scaled to [0, 1].")
     ] = False,
-    device: Annotated[str, typer.Option(help="Where to fit: cpu or cuda.")] = "cpu",
+    device: Device = "cpu",
     report: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Also write an HTML report on the fit; takes longer."),

@@ -5,8 +5,8 @@ shows, and the method `plot` draws them again. `row_influence` and `column_effec
 predictions of estimators that keep their training rows.
 """
 
-from ._importances import MetricDisplay
 from ._influence import RowInfluence, RowInfluenceDisplay, column_effects, row_influence
+from ._metric import MetricDisplay
 from ._path import LooPathDisplay
 from ._spectrum import LayerSpectrumDisplay
 from ._surface import DecisionSurfaceDisplay

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from .._network.infinite_width import KernelMap
 from .._network.local import LocalNetwork
-from .._rows.memory import dense
+from .._rows.memory import dense, evenly_spaced
 from .._util.extras import require
 
 if TYPE_CHECKING:
@@ -61,5 +61,5 @@ def sampled(estimator: Any, X: Any) -> tuple[Array, NDArray[np.intp]]:
     if hasattr(estimator, "steps") and len(estimator.steps) > 1:
         X = estimator[:-1].transform(X)
     A = dense(np.asarray(X) if hasattr(X, "columns") else X)
-    rows = np.linspace(0, len(A) - 1, min(len(A), MAX_ROWS)).astype(np.intp)
+    rows = evenly_spaced(len(A), MAX_ROWS)
     return A[rows], rows

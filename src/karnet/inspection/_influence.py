@@ -13,7 +13,7 @@ from .._arrays.namespace import check_device
 from .._arrays.threads import ONE_THREAD
 from .._estimator.ensemble_base import KARNetworkCV
 from .._explain.influence import changes_without_rows
-from .._rows.memory import dense
+from .._rows.memory import evenly_spaced
 from .._util.checks import check_positive_integer
 from .._util.types import Indices
 from ._common import Array, Display, network_of
@@ -143,7 +143,7 @@ def effects_on_scores(net: KARNetworkCV, rows: Array, origins: Indices, n_column
     (n_rows, n_columns, n_outputs).
     """
     sample = net._sample.X
-    some = np.linspace(0, len(sample) - 1, min(N_REPLACED, len(sample))).astype(np.intp)
+    some = evenly_spaced(len(sample), N_REPLACED)
     here = net._predictions_for(rows)
     effects = np.zeros((len(rows), n_columns, here.shape[1]))
     for column in range(n_columns):
@@ -171,7 +171,7 @@ def features_of(estimator: Any, net: KARNetworkCV, X: Any) -> Array:
     """Return rows as features of the networks."""
     if hasattr(estimator, "steps") and len(estimator.steps) > 1:
         X = estimator[:-1].transform(X)
-    return np.asarray(dense(net._rows(X)), dtype=np.float64)
+    return net._features(X)
 
 
 @dataclass(eq=False, repr=False)

@@ -10,6 +10,7 @@ from sklearn.metrics import r2_score
 
 from .._estimator.parameters import plan_of
 from .._network.layers import forward_through
+from .._rows.memory import evenly_spaced
 from .._util.types import AnyArray, Array
 from ..inspection._common import kernel_of
 from ..inspection._spectrum import spectra
@@ -122,7 +123,7 @@ def pulled_back(net: Any, X: Array, y: AnyArray) -> list[dict[str, Any]]:
     targets, rows = net._targets(plan).in_memory(X, y, None)
     plan, drawn, Y = targets.start(plan, draw, X.shape[1])
     layers, shown = net._network().layers, []
-    some = np.linspace(0, len(X) - 1, min(len(X), MOST_SHOWN)).astype(int)
+    some = evenly_spaced(len(X), MOST_SHOWN)
     for k, layer in enumerate(layers):
         last = k == len(layers) - 1
         problem = output_problem(plan, Y) if last else hidden_problem(plan, Y, drawn[k:])

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._ensemble.columns import Dates, Labels
+from .._rows.memory import evenly_spaced
 from .._util.checks import check_share
 from .._util.messages import shown
 from .._util.types import Array
@@ -135,10 +136,8 @@ class WhatIf:
 
     def _prediction(self, message: dict[str, Any]) -> dict[str, Any]:
         """Return the prediction for the cells of a message, and the curve of a column."""
-        cells, coverage = (
-            self._cells(message),
-            check_share("coverage", message.get("coverage", 0.9)),
-        )
+        cells = self._cells(message)
+        coverage = check_share("coverage", message.get("coverage", 0.9))
         table = Table.of_text("the row", {name: [each] for name, each in cells.items()})
         found = prediction_columns(self.model, table, self.classes is not None)
         first, *others = found.values()
@@ -164,7 +163,7 @@ class WhatIf:
         own = self._over(values, moved["name"], {name: [each] for name, each in cells.items()}, k)
         curve = {"column": moved["name"], "values": values, "own": own, "mean": None}
         if self.rows is not None:
-            some = np.linspace(0, len(self.rows) - 1, min(CURVE_ROWS, len(self.rows))).astype(int)
+            some = evenly_spaced(len(self.rows), CURVE_ROWS)
             curve["mean"] = self._over(values, moved["name"], self._text(some.tolist()), k)
         return curve
 

@@ -9,16 +9,15 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from .. import __version__, tables
+from .. import __version__
 from .._pages import environment
 from .._pages import html as page
 from .._pages.style import COLOURS, INK, LINE, STYLED, WIDTH, rules, svg
 from .._util.text_table import TextTable
 from ..audit import Audit
 from ..selection import KARClassifierCV
+from ._fit import LIBRARIES
 
-# The libraries whose versions the page names.
-LIBRARIES = ("karnet", "numpy", "scipy", "scikit-learn", *tables.PACKAGES, "matplotlib")
 # The largest number of suspects that are listed.
 MAX_SUSPECTS = 500
 # The number of bars of a histogram.

@@ -52,7 +52,7 @@ class Card:
             ("predicts", self._target()),
             ("was trained on", f"{self._rows()} and {self._columns()} of {self.table.name}"),
             ("has the score", "; ".join(_sentence(*each) for each in scores)),
-            ("knows how sure it is", self._calibration()),
+            ("is calibrated", self._calibration()),
             ("is wrong most for", self._worst()),
             ("depends most on", self._first_columns()),
             ("must not be used for", self._limits()),

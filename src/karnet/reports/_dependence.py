@@ -12,6 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from .. import tables
+from .._rows.memory import evenly_spaced
 from ..tables import Table, TableFit
 
 Array = NDArray[np.float64]
@@ -41,8 +42,8 @@ class Response:
         """Return the response of a model for evenly spaced rows that have a target."""
         model, complete = fitted.model, fitted.left_out is None
         places = np.flatnonzero(fitted.target.known) if complete else np.arange(len(table))
-        some = np.linspace(0, len(places) - 1, min(len(places), MAX_ROWS)).astype(int)
-        frame = tables.frame_of(model, table.take(places[some]))
+        some = places[evenly_spaced(len(places), MAX_ROWS)]
+        frame = tables.frame_of(model, table.take(some))
         numbers = [name for name, kind in tables.kinds_of(model).items() if kind == "number"]
         frame = frame.astype(dict.fromkeys(numbers, np.float64))
         name = fitted.target.name

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from sklearn.inspection import PartialDependenceDisplay
 
 from .._pages.style import COLOURS, INK, LINE, MARKERS, STYLED, WIDTH, rules
+from .._rows.memory import evenly_spaced
 from ..inspection import LayerSpectrumDisplay, LooPathDisplay
 from ..tables import wilson
 from ._dependence import Pair, Response
@@ -167,7 +168,7 @@ def pair(found: Pair, label: str) -> Figure:
     if first.dtype.kind == "O" and second.dtype.kind == "f":
         first, second, means, names = second, first, means.T, names[::-1]
     numbers = first.dtype.kind == "f"
-    shown = np.unique(np.linspace(0, len(second) - 1, min(len(second), len(COLOURS))).astype(int))
+    shown = evenly_spaced(len(second), len(COLOURS))
     for k, colour, marker in zip(shown, COLOURS, MARKERS, strict=False):
         value = second[k] if second.dtype.kind == "O" else f"{second[k]:.4g}"
         places = first if numbers else np.arange(len(first))

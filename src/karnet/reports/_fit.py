@@ -14,6 +14,7 @@ from .._estimator.notebook import layer_table
 from .._pages import environment
 from .._pages import html as page
 from .._pages.style import svg
+from .._rows.memory import evenly_spaced
 from .._util.text_table import TextTable
 from ..inspection import LayerSpectrumDisplay, LooPathDisplay
 from ..tables import Score, Table, TableFit, Target
@@ -219,7 +220,7 @@ def _predictions(other: HeldOut | None) -> list[str]:
 
 
 def _true_and_predicted(other: HeldOut) -> str:
-    rows = np.linspace(0, len(other.y) - 1, min(len(other.y), MAX_ROWS)).astype(int)
+    rows = evenly_spaced(len(other.y), MAX_ROWS)
     found, ends = other.intervals, None
     text = "Held-out rows; on the dotted line the prediction is exact."
     if found is not None:

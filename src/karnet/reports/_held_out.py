@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 
+from .._rows.memory import evenly_spaced
 from ..tables import (
     Score,
     Table,
@@ -77,8 +78,7 @@ class HeldOut:
         """Prediction intervals of evenly spaced rows, if the model has them."""
         if not hasattr(network_of(self.model), "predict_interval"):
             return None
-        n = len(self.y)
-        rows = np.linspace(0, n - 1, min(n, MAX_INTERVALS)).astype(int)
+        rows = evenly_spaced(len(self.y), MAX_INTERVALS)
         columns = prediction_columns(self.model, self.table.take(rows), coverage=COVERAGE)
         _, *ends = columns.values()
         return Intervals(rows, np.column_stack(ends), self.y[rows])
