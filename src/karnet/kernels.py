@@ -23,7 +23,7 @@ A. Jacot, F. Gabriel and C. Hongler, "Neural Tangent Kernel", 2018.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import pi, sqrt
 
@@ -91,6 +91,20 @@ def lower_profile(kernel: Kernel, G: Array, scale: float) -> Array:
         columns = slice(rows.stop)
         K[rows, columns] = kernel.profile(G[rows, columns], scale, 1)
     return K
+
+
+def kernel_blocks(
+    kernel: Kernel, X: Array, Z: Array, scale: float
+) -> Iterator[tuple[slice, Array]]:
+    """Yield slices of the rows of X and their kernel with the rows of Z.
+
+    Blocks of NumPy's single precision stay in the cache of a core.
+    """
+    if not arrays.is_single(X) or len(X) <= algebra.FEW_ROWS:
+        yield slice(len(X)), kernel(X, Z, scale)
+        return
+    for rows, D in algebra.distance_blocks(X, Z, 1 if kernel.geometry is city_block else 2):
+        yield rows, kernel.profile(D, scale, 1)
 
 
 def _distances(X: Array, Z: Array, p: int) -> Array:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from karnet._ensemble.views import SHORT_VIEWS, VIEWS, Stretched, distinct_views
+from karnet._ensemble.views import SHORT_VIEWS, VIEWS, Stretched, distinct_views, shortened
 
 rng = np.random.default_rng(0)
 X = np.column_stack(
@@ -62,6 +62,22 @@ def test_a_heavy_tail_does_not_squeeze_the_rest():
     column = np.append(rng.standard_normal(99), 1e9)[:, None]
     A = VIEWS["standard"](column, np.ones(100))(column)
     assert 0.5 < A[:99].std() < 1.5
+
+
+def test_many_values_far_from_the_quartiles_are_no_tail():
+    column = np.append(rng.standard_normal(1800), rng.uniform(20.0, 30.0, 200))[:, None]
+    A = VIEWS["standard"](column, np.ones(2000))(column)
+    assert len(np.unique(A)) > 1990
+
+
+@pytest.mark.parametrize("share", [1e-6, 1e-3, 0.1])
+def test_a_shortened_view_has_the_same_distances_but_for_a_share(share):
+    root = np.diag([1.0, 0.3, 1e-2, 1e-4])
+    view = Stretched(VIEWS["standard"](X[:, :4], ONES), root)
+    A, B = view(X[:, :4]), shortened(view, share)(X[:, :4])
+    squares = [np.sum((M[:, None] - M) ** 2, axis=2).mean() for M in (A, B)]
+    assert B.shape[1] == {1e-6: 3, 1e-3: 2, 0.1: 1}[share]
+    assert 0.0 <= squares[0] - squares[1] <= 1.01 * share * squares[0]
 
 
 def test_equal_views_are_shown_once():

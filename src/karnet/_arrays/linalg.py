@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -369,21 +369,31 @@ def lower_distances(X: Any, p: int) -> Any:
 
 
 def _cached_distances(X: Any, Z: Any, p: int, lower: bool = False) -> Any:
-    """Return distances between rows, computed for a few rows at a time in the cache.
+    """Return distances between rows; if `lower` is set, only those below the diagonal."""
+    D = np.empty((len(X), len(Z)), dtype=X.dtype)
+    for rows, block in distance_blocks(X, Z, p, lower):
+        D[rows, : block.shape[1]] = block
+    return D
+
+
+def distance_blocks(X: Any, Z: Any, p: int, lower: bool = False) -> Iterator[tuple[slice, Any]]:
+    """Yield slices of the rows of X and their distances, computed in the cache of a core.
 
     Squares of differences are summed by one matrix product. For Manhattan distances, columns of two
     values belong to it too: their difference is a square over its size. If `lower` is set, the
     distances above the diagonal are left out, apart from a few near it.
     """
-    D, d = np.empty((len(X), len(Z)), dtype=X.dtype), X.shape[1]
-    squared, centre, unit = np.full(d, d >= FEWEST_MULTIPLIED), Z.mean(axis=0), np.ones(1)
+    d, single = X.shape[1], X.dtype
+    squared, others = np.full((2, d), [[d >= FEWEST_MULTIPLIED], [d < FEWEST_MULTIPLIED]])
+    centre, unit = Z.mean(axis=0), np.ones(1)
     if p == 1:
         low = np.minimum(X.min(axis=0), Z.min(axis=0))
         high = np.maximum(X.max(axis=0), Z.max(axis=0))
         squared = np.all([np.all((low == M) | (high == M), axis=0) for M in (X, Z)], axis=0)
+        squared &= low < high
         squared &= squared.sum() >= FEWEST_MULTIPLIED
+        others = (low < high) & ~squared
         centre, unit = low, np.sqrt((high - low)[squared], dtype=np.float64)
-        unit = np.where(unit > 0.0, unit, 1.0)
     # Roots of sums lose half of the digits, but sums of few values do not.
     dtype = X.dtype if p == 1 else np.dtype(np.float64)
     P, Q = (((M - centre)[:, squared] / unit).astype(dtype) for M in (X, Z))
@@ -393,22 +403,22 @@ def _cached_distances(X: Any, Z: Any, p: int, lower: bool = False) -> Any:
     right = np.ascontiguousarray(np.column_stack([Q, squares[1], np.ones(len(Q), dtype)]).T)
     # Rows whose distance is a rounding error have almost the same squares.
     rounding = 2.0 * SQUARE_DIGITS[dtype.char] * squares[0]
-    X, Z = (np.ascontiguousarray(M[:, ~squared], dtype=np.float64) for M in (X, Z))
+    X, Z = (np.ascontiguousarray(M[:, others], dtype=np.float64) for M in (X, Z))
     for rows in cached_rows(len(X), len(Z)):
         columns = slice(rows.stop if lower else len(Z))
-        total = np.zeros((), D.dtype)
+        shape = rows.stop - rows.start, len(range(len(Z))[columns])
+        total = np.zeros(shape, single)
         if squared.any():
             product = left[rows] @ right[:, columns]
             if product.min() <= rounding[rows].max():
                 product[product <= rounding[rows, None]] = 0.0
-            total = product.astype(D.dtype, copy=False)
-        if squared.all() and p == 2:
-            total = np.sqrt(total)
-        if not squared.all():
+            total = product.astype(single, copy=False)
+        if p == 2 and squared.all():
+            np.sqrt(total, out=total)
+        if others.any():
             metric = "cityblock" if p == 1 else "euclidean"
-            total = total + cdist(X[rows], Z[columns], metric).astype(D.dtype, copy=False)
-        D[rows, columns] = total
-    return D
+            total += cdist(X[rows], Z[columns], metric).astype(single, copy=False)
+        yield rows, total
 
 
 def cached_rows(n_rows: int, n_columns: int) -> list[slice]:

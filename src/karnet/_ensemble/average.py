@@ -214,7 +214,7 @@ def _local_average(
     places, has_time = Parts(shaping, judging, parts.scored[:0]), partial(budget.searches, False)
     X, of_some = inputs.take(some), targets.of(some)
     tried = search_local(X, of_some, places, leaf, rng, has_time, budget.device, progress)
-    found = near_best(tried, n_members)
+    found = near_best(tried, n_members, targets.Y)
     progress.plan(search=0.0, fit=fit_work(len(found)))
     n_trees = partial(budget.trees, n_members=len(found), d=inputs.shape[1])
     options: dict[str, Any] = {"leaf": leaf, "passes": passes, "device": budget.device}

@@ -87,6 +87,9 @@ class LocalSizes:
     # a single output, whose leaves take less time.
     gain_of_large_leaves: float = 0.15
     gain_for_one_output: float = 0.05
+    # The share of squared distances, times that of the error in the variance of the targets, which
+    # the directions of the inputs contribute that are left out.
+    short_share: float = 1e-3
     # Members whose error exceeds the least by more than this share are left out.
     margin: float = 0.25
     # Largest number of members.

@@ -31,7 +31,7 @@ from .leaves import (
 )
 from .local_search import LocalSearch, Round
 from .member import Member
-from .views import View, distinct_views
+from .views import View, distinct_views, shortened
 
 # The views of long tables.
 LOCAL_VIEWS = ("standard", "one unit", "ranks")
@@ -79,12 +79,18 @@ def search_local(
     return LocalSearch(X, targets, *rows, views, leaf, rng, has_time, device, progress).rounds()
 
 
-def near_best(found: list[Round], n_members: int) -> list[Round]:
-    """Return the best round of each kernel whose error is near the least, at most `n_members`."""
+def near_best(found: list[Round], n_members: int, Y: Array) -> list[Round]:
+    """Return the best round of each kernel whose error is near the least, at most `n_members`.
+
+    Directions of the inputs that matter little compared with the error of the targets Y are left
+    out of their views.
+    """
     best = {each.shape.kernel: each for each in reversed(found)}
     most = (1.0 + LOCAL_SIZES.margin) * found[0].error
     near = [each for each in found if each is best[each.shape.kernel] and each.error <= most]
-    return near[: min(n_members, LOCAL_SIZES.n_members)]
+    share = LOCAL_SIZES.short_share / (float(Y.var(axis=0).sum()) or 1.0)
+    few = near[: min(n_members, LOCAL_SIZES.n_members)]
+    return [replace(each, view=shortened(each.view, share * each.error)) for each in few]
 
 
 def fit_local(

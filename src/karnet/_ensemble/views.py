@@ -22,8 +22,14 @@ FEWEST_CATEGORIES = 3
 MOST_CATEGORIES = 8
 # Distance from the quartiles, in interquartile ranges, beyond which values are moved to the edge.
 TAIL = 5.0
-# The shares of rows up to the quartiles, less the rounding error of a sum.
-QUARTILES = np.array([0.25, 0.75]) - 1e-9
+# Largest share of the rows in a tail, of tables with enough rows: more values are not outliers.
+MOST_IN_TAIL = 0.05
+FEWEST_ROWS = 1000
+# The share of the rows in the tail of a column with more values beyond that distance.
+SHARE_OF_TAIL = 0.001
+# The shares of rows up to the quartiles and the edges of such tails, less the rounding error of a
+# sum.
+SHARES = np.array([0.25, 0.75, SHARE_OF_TAIL, 1.0 - SHARE_OF_TAIL]) - 1e-9
 # Share of the columns whose range is that of the widest, or nearly, if all have the same unit.
 MOST_COLUMNS = 0.5
 # How near.
@@ -82,11 +88,15 @@ def _edges(X: Array, share: Array) -> tuple[Array, Array]:
     low, high = X.min(axis=0), X.max(axis=0)
     for j in range(X.shape[1]):
         order = np.argsort(X[:, j])
-        upto = np.cumsum(share[order])
-        first, last = X[order[np.searchsorted(upto, QUARTILES).clip(max=len(X) - 1)], j]
-        if last > first:
-            low[j] = max(low[j], first - TAIL * (last - first))
-            high[j] = min(high[j], last + TAIL * (last - first))
+        x, upto = X[order, j], np.cumsum(share[order])
+        first, last, *far = x[np.searchsorted(upto, SHARES).clip(max=len(X) - 1)]
+        if not last > first:
+            continue
+        ends = np.array([first, last]) + TAIL * (last - first) * np.array([-1.0, 1.0])
+        if len(X) >= FEWEST_ROWS:
+            is_in_tail = share[order] * [x < ends[0], x > ends[1]]
+            ends = np.where(is_in_tail.sum(axis=1) > MOST_IN_TAIL, far, ends)
+        low[j], high[j] = max(low[j], ends[0]), min(high[j], ends[1])
     return low, high
 
 
@@ -188,6 +198,20 @@ class Stretched:
 def stretch(A: Array, root: Array) -> Array:
     """Return rows multiplied by the root of a metric."""
     return np.asarray(A * root if root.ndim == 1 else A @ root)
+
+
+def shortened(view: View, share: float) -> View:
+    """Return a view with fewer columns and the same Euclidean distances, but for a share.
+
+    Directions that the metric hardly stretches are left out: together they contribute at most about
+    the given share to the squares of distances.
+    """
+    if not isinstance(view, Stretched) or view.root.ndim == 1:
+        return view
+    U, s, _ = np.linalg.svd(view.root)
+    remaining = np.cumsum(s[::-1] ** 2)[::-1]  # from each direction on
+    kept = remaining > share * remaining[0]
+    return replace(view, root=np.ascontiguousarray(U[:, kept] * s[kept]))
 
 
 # A map from rows of a table to rows with columns of about unit variance; `features` holds the index

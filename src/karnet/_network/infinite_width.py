@@ -8,7 +8,7 @@ layer above a kernel map.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -21,7 +21,7 @@ from .._lstsq.lapack import default_rcond
 from .._lstsq.ridge_factor import left_out_divisor
 from .._util.types import Array, Indices
 from ..activations import ACTIVATIONS, Activation, Function
-from ..kernels import KERNELS
+from ..kernels import KERNELS, kernel_blocks
 from ..loo import RidgePath
 from .layers import Layer, Network
 
@@ -58,6 +58,10 @@ class KernelMap:
         if not self.direct_links:
             return K
         return K + (algebra.careful_product(X, Z.T) if arrays.is_host(X) else X @ Z.T)
+
+    def blocks(self, X: Array) -> Iterator[tuple[slice, Array]]:
+        """Yield slices of the rows X and their K(x, Z), for a kernel of distances."""
+        return kernel_blocks(KERNELS[self.kernel], X, arrays.like(X, self.Z), self.scale)
 
 
 def infinite_layers(f: Activation, depth: int, init: Any, direct_links: bool) -> KernelMap:

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from .._arrays import namespace as arrays
-from .._arrays.linalg import cached_rows
 from .._rows.memory import SIZES, block_slices, dense
 from .._util.types import Array, Indices, Mask
 from ..activations import Function
@@ -203,21 +202,19 @@ class LocalNetwork:
             for k, rows in partition.tree.route(A):
                 network = self.leaf(partition, k)
                 (layer,), kernel = network.layers, network.input_map
-                assert kernel is not None
+                assert isinstance(kernel, KernelMap)
                 for chunk in _chunks(len(rows), len(layer.V), device):
                     some = rows[chunk]
                     new = _placed(A[some].astype(layer.V.dtype, copy=False), device)
-                    scores = _scores_of_kernel(layer, kernel(new))
-                    total[some] += scores / len(self.partitions)
+                    for part, K in kernel.blocks(new):
+                        total[some[part]] += _scores_of_kernel(layer, K) / len(self.partitions)
 
 
 def _scores_of_kernel(layer: Layer, K: Array) -> Array:
     """Return the scores of rows from their kernel with the centres of a leaf."""
-    if not arrays.is_host(K):
-        return np.asarray(arrays.to_numpy(layer.linear(K)))
     # Sums in double precision do not depend on the rows that are predicted together.
-    parts = [layer.linear(arrays.float64(K[rows])) for rows in cached_rows(*K.shape)]
-    return np.concatenate(parts)
+    K = arrays.float64(K) if arrays.is_host(K) else K
+    return np.asarray(arrays.to_numpy(layer.linear(K)))
 
 
 def _chunks(n_rows: int, n_centres: int, device: str | None) -> list[slice]:
