@@ -33,7 +33,7 @@ print(f"R^2 by leave-one-out {net.best_score_:.2f}, on new patients {net.score(X
 # Which columns matter?
 # ---------------------
 # The importance of a column is the rise of the left-out error when its values are shuffled, as a
-# share of all rises. It has a standard error.
+# share of all rises. It has a standard error, and it is 0 if the rise may be chance.
 
 order = np.argsort(net.feature_importances_)
 figure, axes = plt.subplots(figsize=(6.0, 3.2), layout="constrained")

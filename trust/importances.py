@@ -222,9 +222,11 @@ def shuffled(estimator: Any, X: Any, y: Array) -> tuple[dict[str, Array], dict[s
 
 
 def correlation(a: Array, b: Array) -> float:
-    """Return Spearman's rank correlation, NaN if one of the arrays is constant."""
-    if np.ptp(a) == 0.0 or np.ptp(b) == 0.0:
+    """Return Spearman's rank correlation: 0 if a is constant, NaN if b is constant."""
+    if np.ptp(b) == 0.0:
         return float("nan")
+    if np.ptp(a) == 0.0:
+        return 0.0
     return float(spearmanr(a, b).statistic)
 
 
@@ -355,8 +357,12 @@ def correlations(means: Mapping[str, Agreement], mean: Agreement) -> list[str]:
         f"over {N_SEEDS} draws. Of stored tables, which are data frames, at most {MOST_TRAIN} rows "
         "and at most two thirds are used for training, and at most "
         f"{N_HELD_OUT} of the others are held out.",
-        "*Squared error* is the correlation with permutation importances by the squared error, of "
-        "which `feature_importances_` are shares; for classes, that of the decision function from "
+        "For classes, `feature_importances_` are shares of the rises of an error rate in which a "
+        "row counts as wrong in part if the score of its class differs from the largest other "
+        "score by less than 0.5. Rises of less than two standard errors are 0, and the correlation "
+        "is 0 if all are. "
+        "*Squared error* is the correlation with permutation importances by the squared error; "
+        "for classes, that of the decision function from "
         "the indicators of the classes. *Metric* is the correlation with the default scoring for "
         "the diagonal of the input metric (`input_metric_`). *Halves* is the "
         "correlation between permutation importances on the two halves of the held-out rows: where "

@@ -95,10 +95,12 @@ class KARClassifierCV(Scored, ClassifierMixin, KARNetworkCV):
         The left-out decision function of each row: fitted without that row. If trees divide the
         table, it is NaN for rows that were used in the search.
     feature_importances_ : ndarray of shape (n_features,)
-        The rise of the left-out squared error when the values of a feature are shuffled, as a share
-        of the sum over all features. All indicators of a column are shuffled together. Features
-        that say the same share their importance. It is computed when it is first asked for, from up
-        to 1000 rows.
+        The rise of the left-out error when the values of a feature are shuffled, as a share of the
+        sum over all features. The error is the squared error of a regressor, and the error rate of
+        a classifier, in which a row counts as wrong in part if the score of its class differs from
+        the largest other score by less than 0.5. Rises of less than two standard errors are 0. All
+        indicators of a column are shuffled together. Features that say the same share their
+        importance. It is computed when it is first asked for, from up to 2000 rows.
     feature_importances_se_ : ndarray of shape (n_features,)
         The standard errors of `feature_importances_`.
     input_metric_ : ndarray of shape (n_features,)
@@ -356,10 +358,12 @@ class KARRegressorCV(Scored, RegressorMixin, KARNetworkCV):
         The left-out prediction of each row: fitted without that row. If trees divide the table, it
         is NaN for rows that were used in the search.
     feature_importances_ : ndarray of shape (n_features,)
-        The rise of the left-out squared error when the values of a feature are shuffled, as a share
-        of the sum over all features. All indicators of a column are shuffled together. Features
-        that say the same share their importance. It is computed when it is first asked for, from up
-        to 1000 rows.
+        The rise of the left-out error when the values of a feature are shuffled, as a share of the
+        sum over all features. The error is the squared error of a regressor, and the error rate of
+        a classifier, in which a row counts as wrong in part if the score of its class differs from
+        the largest other score by less than 0.5. Rises of less than two standard errors are 0. All
+        indicators of a column are shuffled together. Features that say the same share their
+        importance. It is computed when it is first asked for, from up to 2000 rows.
     feature_importances_se_ : ndarray of shape (n_features,)
         The standard errors of `feature_importances_`.
     input_metric_ : ndarray of shape (n_features,)

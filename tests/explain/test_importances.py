@@ -8,12 +8,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
-from sklearn.datasets import load_iris, make_friedman1
+from sklearn.datasets import load_iris, make_classification, make_friedman1
 from sklearn.inspection import permutation_importance
 from sklearn.metrics import roc_auc_score
 
 from karnet import KARClassifierCV, KARRegressorCV
-from karnet._explain.importances import _shuffles
+from karnet._explain.importances import _shuffles, class_errors, squared_errors
 
 
 @pytest.fixture(scope="module")
@@ -30,6 +30,67 @@ def test_importances_are_those_of_held_out_rows(friedman):
     assert np.all(np.abs(friedman.feature_importances_ - expected) < 4.0 * error + 0.03)
     assert friedman.feature_importances_.sum() == pytest.approx(1.0)
     assert friedman.feature_importances_[5:].max() < 0.02
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_importances_of_classes_are_those_of_the_accuracy_of_held_out_rows(n_classes):
+    X, y = make_classification(
+        2400, 8, n_informative=4, n_redundant=0, n_classes=n_classes, shuffle=False, random_state=1
+    )
+    train = np.random.RandomState(0).permutation(len(X)) < 400
+    net = KARClassifierCV(random_state=0).fit(X[train], y[train])
+    found = permutation_importance(net, X[~train], y[~train], n_repeats=3, random_state=0)
+    expected = np.maximum(found.importances_mean, 0.0)
+    difference = np.abs(net.feature_importances_ - expected / expected.sum())
+    assert np.all(difference < 4.0 * net.feature_importances_se_ + 0.03)
+    assert net.feature_importances_.sum() == pytest.approx(1.0)
+
+
+def test_errors_of_classes_are_the_error_rate_if_leads_are_clear():
+    rng = np.random.RandomState(0)
+    codes, predicted = rng.randint(3, size=(2, 50))
+    Y, F = np.eye(3)[codes], np.eye(3)[predicted]
+    assert_allclose(class_errors(Y, F), codes != predicted)
+    # The order of the classes does not matter, nor does a constant that is added to all scores.
+    F = F + rng.normal(size=F.shape)
+    assert_allclose(class_errors(Y, F), class_errors(Y[:, ::-1], F[:, ::-1] + 3.0))
+    # A higher score of the true class never has a higher error.
+    assert np.all(class_errors(Y, F + 0.1 * Y) <= class_errors(Y, F))
+
+
+def test_errors_of_classes_are_one_half_where_two_classes_tie():
+    assert_allclose(class_errors(np.eye(2), np.full((2, 2), 0.5)), 0.5)
+
+
+def test_squared_errors_are_sums_over_outputs():
+    assert_allclose(squared_errors(np.zeros((2, 2)), np.array([[1.0, 2.0], [0.0, 3.0]])), [5, 9])
+
+
+def test_importances_are_0_or_above_two_standard_errors(friedman):
+    share, error = friedman.feature_importances_, friedman.feature_importances_se_
+    assert np.all((share == 0.0) | (share > 2.0 * error))
+    assert np.all(error[5:] > 0.0)
+
+
+def test_importances_of_noise_are_0():
+    rng = np.random.RandomState(0)
+    net = KARClassifierCV(random_state=0).fit(rng.normal(size=(200, 4)), rng.randint(2, size=200))
+    assert np.isfinite(net.feature_importances_).all()
+    assert np.count_nonzero(net.feature_importances_) <= 1
+
+
+def test_importances_follow_the_weights_of_rows():
+    rng = np.random.RandomState(0)
+    X = rng.normal(size=(400, 2))
+    first = np.arange(400) < 200
+    y = np.where(first, X[:, 0], X[:, 1]) > 0.0
+    X = np.column_stack([X, first])
+    weighted = [
+        KARClassifierCV(random_state=0).fit(X, y, sample_weight=np.where(rows, 20.0, 1.0))
+        for rows in (first, ~first)
+    ]
+    assert weighted[0].feature_importances_[0] > 2.0 * weighted[0].feature_importances_[1]
+    assert weighted[1].feature_importances_[1] > 2.0 * weighted[1].feature_importances_[0]
 
 
 def test_importances_are_computed_once_and_anew_after_a_fit(friedman):

@@ -69,9 +69,10 @@ def test_times_are_relative_to_that_of_the_fit():
     assert min(times) > 0.0
 
 
-def test_a_constant_has_no_correlation():
+def test_constant_importances_rank_nothing_and_a_constant_reference_is_left_out():
     assert correlation(np.arange(4), 2.0 ** np.arange(4)) == pytest.approx(1.0)
-    assert np.isnan(correlation(np.ones(4), np.arange(4)))
+    assert correlation(np.ones(4), np.arange(4)) == 0.0
+    assert np.isnan(correlation(np.arange(4), np.ones(4)))
     ranked, unknown = Agreement(0.8, 0.9, 0.7, 0.9, 0.6), Agreement(np.nan, 0.9, 0.5, 0.9, 0.6)
     assert mean_of([ranked, unknown]).importances == pytest.approx(0.8)
 

@@ -18,7 +18,13 @@ from .._arrays.threads import ONE_THREAD
 from .._ensemble.average import SEARCH_SIZES, Average, fit_average
 from .._ensemble.columns import TableEncoder
 from .._ensemble.member import Shape
-from .._explain.importances import Sample, rises_of_error, sampled_rows
+from .._explain.importances import (
+    Sample,
+    class_errors,
+    rises_of_error,
+    sampled_rows,
+    squared_errors,
+)
 from .._explain.influence import left_out_predictions
 from .._explain.novelty import distances, unit_of_novelty
 from .._network.infinite_width import RidgeTargets, Splits
@@ -263,7 +269,11 @@ class KARNetworkCV(KAREstimator):
 
     @property
     def feature_importances_(self) -> Array:
-        """The rises of the left-out error when a column is shuffled, as shares of their sum."""
+        """The rises of the left-out error when a column is shuffled, as shares of their sum.
+
+        The error is the squared error, or the error rate of a classifier. Rises of less than two
+        standard errors are 0.
+        """
         return self._shares_of_error()[0]
 
     @property
@@ -291,10 +301,10 @@ class KARNetworkCV(KAREstimator):
         """Return the rises of the error and their standard errors, as shares of all rises."""
         members = self.estimators_, self.weights_, self._offset
         options = origins, self._row_weights(), check_device(self.device)
+        of_rows = class_errors if is_classifier(self) else squared_errors
         with ONE_THREAD():
-            rises, errors = rises_of_error(*members, self._sample, *options)
-        total = np.maximum(rises, 0.0).sum() or 1.0
-        return np.array([np.maximum(rises, 0.0), errors]) / total
+            rises, errors = rises_of_error(*members, self._sample, *options, of_rows)
+        return np.array([rises, errors]) / (rises.sum() or 1.0)
 
     def _get_fitted_attr_html(self, doc_link: str = "") -> Any:
         # Scikit-learn 1.9 shows all attributes, for which importances would be computed.

@@ -20,7 +20,8 @@ MAX_LISTED_COLUMNS = 15
 # What importances are.
 IMPORTANCE = (
     "An importance is the rise of the error of left-out rows when the column is shuffled, as a "
-    "share of all rises, ± its standard error. Columns that say the same share their importance."
+    "share of all rises, ± its standard error. It is 0 if the rise may be chance. Columns that "
+    "say the same share their importance."
 )
 
 

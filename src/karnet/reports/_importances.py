@@ -17,6 +17,7 @@ MAX_COLUMNS = 100
 # What importances are, for each kind of network.
 RISES = (
     "The rise of the error of left-out rows when a column is shuffled, as a share of all rises. "
+    "Rises of less than two standard errors, which may be chance, are 0. "
     "Lines are one standard error long to either side."
 )
 LOSSES = "The loss of score on held-out rows when a column is shuffled."

@@ -375,7 +375,7 @@ def origins_of(model: Any) -> list[str]:
 
 
 def importances_of(model: Any) -> dict[str, float]:
-    """Return the importance of each column of a model; importances sum to one.
+    """Return the importance of each column of a model; they sum to one unless all are 0.
 
     All features that a column was encoded as are shuffled together. The result is empty if the
     network has no importances.
