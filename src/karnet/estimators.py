@@ -106,9 +106,9 @@ class KARClassifier(Scored, ClassifierMixin, KARNetwork):
     metric_ : ndarray of shape (n_features, n_features)
         For ``hidden="metric"``, the matrix M with which the first hidden layer was drawn, of trace
         n_features; the identity if the initial layer was kept.
-    feature_importances_ : ndarray of shape (n_features,)
-        The diagonal of M divided by its sum: how much each feature matters, in squares of its own
-        unit.
+    input_metric_ : ndarray of shape (n_features,)
+        The diagonal of M divided by its sum: how strongly predictions change with each feature, in
+        squares of its own unit. It is not an importance.
     X_fit_, dual_coef_, intercept_ : ndarrays
         For infinite width, the rows of the training set, their coefficients D, and the bias b.
     classes_ : ndarray
@@ -431,9 +431,9 @@ class KARRegressor(Scored, RegressorMixin, KARNetwork):
     metric_ : ndarray of shape (n_features, n_features)
         For ``hidden="metric"``, the matrix M with which the first hidden layer was drawn, of trace
         n_features; the identity if the initial layer was kept.
-    feature_importances_ : ndarray of shape (n_features,)
-        The diagonal of M divided by its sum: how much each feature matters, in squares of its own
-        unit.
+    input_metric_ : ndarray of shape (n_features,)
+        The diagonal of M divided by its sum: how strongly predictions change with each feature, in
+        squares of its own unit. It is not an importance.
     X_fit_, dual_coef_, intercept_ : ndarrays
         For infinite width, the rows of the training set, their coefficients D, and the bias b.
     n_features_in_ : int

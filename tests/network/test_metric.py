@@ -84,8 +84,8 @@ def test_the_metric_finds_the_features_that_matter():
     assert net.metric_.shape == (20, 20)
     np.testing.assert_allclose(np.trace(net.metric_), 20.0)
     np.testing.assert_allclose(net.metric_, net.metric_.T)
-    np.testing.assert_allclose(net.feature_importances_, np.diag(net.metric_) / 20.0)
-    assert net.feature_importances_[:2].sum() > 0.8
+    np.testing.assert_allclose(net.input_metric_, np.diag(net.metric_) / 20.0)
+    assert net.input_metric_[:2].sum() > 0.8
     assert [report.solver for report in net.layers_[:-1]] == ["metric"]
 
 
@@ -168,10 +168,10 @@ def test_a_network_as_drawn_has_the_identity_for_metric():
     X = np.random.default_rng(0).standard_normal((50, 3))
     net = KARRegressor((10,), **OPTIONS).fit(X, np.zeros(50))
     np.testing.assert_array_equal(net.metric_, np.eye(3))
-    np.testing.assert_allclose(net.feature_importances_, 1.0 / 3.0)
+    np.testing.assert_allclose(net.input_metric_, 1.0 / 3.0)
     assert net.layers_[0].solver == "random"
     assert not hasattr(net.set_params(hidden="random").fit(X, X), "metric_")
-    assert not hasattr(net, "feature_importances_")
+    assert not hasattr(net, "input_metric_")
 
 
 def test_one_row_is_no_reason_to_fail():

@@ -90,13 +90,6 @@ class KARNetworkCV(KAREstimator):
         self.device = device
         self.verbose = verbose
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        # Models of earlier versions had the input metric in place of importances.
-        if "feature_importances_" in state:
-            state = state | {"input_metric_": state["feature_importances_"]}
-            del state["feature_importances_"]
-        super().__setstate__(state)
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True

@@ -33,7 +33,7 @@ AnyActivation = str | Activation | tuple[Function, Function]
 # Fitted attributes that only some kinds of networks have.
 OPTIONAL = (
     *("coefs_", "intercepts_"),
-    *("metric_", "feature_importances_"),
+    *("metric_", "input_metric_"),
     *("X_fit_", "dual_coef_", "intercept_"),
 )
 
@@ -236,7 +236,7 @@ class KARNetwork(KAREstimator):
             elif plan.hidden == "metric":
                 best = learn_by_metric(rows, plan, drawn, Y)
                 network, reports, self.metric_ = best.network, best.reports, best.metric
-                self.feature_importances_ = np.diag(self.metric_) / len(self.metric_)
+                self.input_metric_ = np.diag(self.metric_) / len(self.metric_)
             else:
                 network, reports = learn(rows, plan, drawn, Y)
         self._keep(network, reports, plan, getattr(rows, "X", None))

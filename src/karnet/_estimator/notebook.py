@@ -38,6 +38,9 @@ class KAREstimator(BaseEstimator):
     """
 
     def __setstate__(self, state: dict[str, Any]) -> None:
+        # Estimators of earlier versions had the input metric in place of importances.
+        names = {"feature_importances_": "input_metric_"}
+        state = {names.get(name, name): value for name, value in state.items()}
         # An estimator that was pickled before a parameter existed gets its default value.
         defaults = type(self)().get_params(deep=False)
         super().__setstate__(state | {name: defaults[name] for name in defaults.keys() - state})

@@ -173,10 +173,8 @@ def _listed_columns(
     rows = [(name, kinds[name], words.get(name, "-")) for name in order]
     n_more = len(rows) - MAX_LISTED_COLUMNS
     notes = [f"{n_more} more columns."] if n_more > 0 else []
-    if errors:
+    if shares:
         notes.append(IMPORTANCE)
-    elif shares:
-        notes.append("An importance is the share of a column in the input metric.")
     header = ("column", "used as", "importance")
     return TextTable("Columns", header, tuple(rows[:MAX_LISTED_COLUMNS]), " ".join(notes))
 

@@ -84,8 +84,6 @@ class MetricDisplay(Display):
         # A single network has a full metric, and an average the diagonals of several.
         importances = getattr(network, "input_metric_", None)
         if importances is None:
-            importances = getattr(network, "feature_importances_", None)
-        if importances is None:
             raise ValueError(
                 f"{type(network).__name__} has no input metric: use hidden='metric', or an "
                 "estimator that selects all hyper-parameters."

@@ -21,7 +21,6 @@ RISES = (
     "Lines are one standard error long to either side."
 )
 LOSSES = "The loss of score on held-out rows when a column is shuffled."
-SHARES = "How strongly predictions change with each column: its share of the input metric."
 CORRELATED = (
     "Columns that say the same share their importance: a column may be replaced by another one, "
     "and its importance is small although the target depends on it. An importance is of the "
@@ -43,8 +42,6 @@ class Importances:
         """Return the importances of a model, or else those of columns of held-out rows."""
         weights, errors = tables.importances_with_errors(fitted.model)
         found = cls(weights, errors)
-        if weights and not errors:
-            found = cls(weights, {}, "share of the input metric, %", SHARES)
         if not weights and other is not None:
             found = cls(_losses_by_shuffling(other), {}, "loss of score, points", LOSSES)
         order = sorted(found.weights, key=lambda name: -found.weights[name])

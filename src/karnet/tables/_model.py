@@ -386,24 +386,16 @@ def importances_of(model: Any) -> dict[str, float]:
 def importances_with_errors(model: Any) -> tuple[dict[str, float], dict[str, float]]:
     """Return the importance of each column of a model, and their standard errors.
 
-    Both are empty if the network has no importances. A single network with an input metric has the
-    shares of the metric, and no standard errors.
+    Both are empty if the network has no importances: it is a single network, or of an earlier
+    version.
     """
     network = network_of(model)
-    names, groups = np.unique(origins_of(model), return_inverse=True)
-    if isinstance(network, KARNetworkCV):
-        if getattr(network, "_sample", None) is None:  # the model is of an earlier version
-            return {}, {}
-        shares, errors = network._shares_of_error(groups)
-    elif hasattr(network, "feature_importances_"):
-        shares, errors = np.bincount(groups, network.feature_importances_, len(names)), None
-    else:
+    if not isinstance(network, KARNetworkCV) or getattr(network, "_sample", None) is None:
         return {}, {}
-    none = dict.fromkeys(kinds_of(model), 0.0)
-    importances = none | dict(zip(names.tolist(), shares.tolist(), strict=True))
-    if errors is None:
-        return importances, {}
-    return importances, none | dict(zip(names.tolist(), errors.tolist(), strict=True))
+    names, groups = np.unique(origins_of(model), return_inverse=True)
+    none, shares = dict.fromkeys(kinds_of(model), 0.0), network._shares_of_error(groups)
+    importances, errors = (dict(zip(names.tolist(), each.tolist(), strict=True)) for each in shares)
+    return none | importances, none | errors
 
 
 def portable(model: Any) -> tuple[Any, Any]:
