@@ -200,10 +200,23 @@ def test_stretching_finds_the_inputs_that_matter():
     folds = [np.arange(k, 150, 5) for k in range(5)]
     search = Search(Z, RidgeTargets(target, np.ones(150), RIDGES), folds)
     plain = search.plain("gaussian", ["standard"])[0]
-    best = min(search.shaped(plain), key=lambda member: member.error)
+    best = min(search.shaped([plain]), key=lambda member: member.error)
     assert best.error < 0.8 * plain.error
     squares = np.diag(best.view.root @ best.view.root.T)
     assert squares[:2].sum() > 0.7 * squares.sum()
+
+
+def test_the_view_is_the_best_one_after_its_first_metric():
+    local = np.random.default_rng(5)
+    Z = local.standard_normal((150, 6)) ** 3
+    targets = RidgeTargets(np.sin(Z[:, :1]), np.ones(150), RIDGES)
+    folds = [np.arange(k, 150, 5) for k in range(5)]
+    search = Search(Z, targets, folds)
+    plain = search.plain("gaussian", search.views)
+    firsts = [search.shaped([each])[0].error for each in plain]
+    assert len(plain) == 2
+    assert search.shaped(plain)[0].error == min(firsts)
+    assert search.shaped(plain, most=0.0) == []
 
 
 def test_a_sample_ranks_candidates_and_all_rows_judge_members():
@@ -234,7 +247,7 @@ def test_predictions_of_stretched_members_for_a_fold_do_not_depend_on_its_labels
     def left_out(target):
         targets = RidgeTargets(target, np.ones(60), np.array([0.1]))
         search = Search(Z, targets, folds)
-        return search.shaped(search.plain("laplace_l1", ["standard"])[0])[-1].left_out[folds[0]]
+        return search.shaped(search.plain("laplace_l1", ["standard"]))[-1].left_out[folds[0]]
 
     changed = target.copy()
     changed[folds[0]] += 0.01

@@ -267,9 +267,9 @@ def _search(
     folds = targets.splits or _folds(strata, SEARCH_SIZES.n_folds, rng)
     if not whole:  # only the sizes of errors are needed, not the predictions for all rows
         folds = folds[: SEARCH_SIZES.n_folds_of_long_tables]
-    if targets.splits is not None or len(X) < HARDLY_MORE * SEARCH_SIZES.ranking:
-        return Search(X, targets, folds)
-    return Search(X, targets, folds, _sample(strata, SEARCH_SIZES.ranking, rng))
+    ranks_all = targets.splits is not None or len(X) < HARDLY_MORE * SEARCH_SIZES.ranking
+    sample = None if ranks_all else _sample(strata, SEARCH_SIZES.ranking, rng)
+    return Search(X, targets, folds, sample, SEARCH_SIZES.margin)
 
 
 def _within(margin: float, members: list[Member]) -> list[Member]:

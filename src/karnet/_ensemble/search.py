@@ -38,10 +38,10 @@ SCALES = {"laplace_l1": (0.5, 1.0, 2.0, 4.0), "gaussian": (0.25, 0.5, 1.0, 2.0)}
 DEPTHS = {"tangent": (1, 2, 3, 4)}
 # Scales tried for stretched members.
 STRETCHED_SCALES = (0.5, 1.0, 2.0)
-# The kernels of stretched members.
-STRETCHED_KERNELS = ("laplace_l1", "gaussian")
+# The kernels of stretched members, and the number of views that are stretched, the best first.
+STRETCHED_VIEWS = {"laplace_l1": 1, "gaussian": 3}
 # The number of steps of a search: one of each kernel for plain and for stretched members.
-N_STEPS = len(SCALES) + len(DEPTHS) + len(STRETCHED_KERNELS)
+N_STEPS = len(SCALES) + len(DEPTHS) + len(STRETCHED_VIEWS)
 # The number of times that a view is stretched.
 N_ROUNDS = 2
 # The smallest factor by which an input or a direction is stretched, as a share of the largest.
@@ -58,6 +58,8 @@ class Search:
     folds: Sequence[Indices]
     # The rows that rank candidates; None for all rows.
     sample: Indices | None = None
+    # Stretched members whose error exceeds the least by more than this share are not judged.
+    margin: float = np.inf
 
     @cached_property
     def views(self) -> dict[str, tuple[View, Array]]:
@@ -72,9 +74,10 @@ class Search:
         for kernel, views in (("gaussian", self.views), ("tangent", [best])):
             members = [*members, *self.plain(kernel, views)]
             yield members
-        for kernel in STRETCHED_KERNELS:
-            of_kernel = [member for member in members if member.shape.kernel == kernel]
-            members = [*members, *self.shaped(min(of_kernel, key=ERROR))]
+        for kernel, n_views in STRETCHED_VIEWS.items():
+            plain = sorted((each for each in members if each.shape.kernel == kernel), key=ERROR)
+            most = (1.0 + self.margin) * min(map(ERROR, members))
+            members = [*members, *self.shaped(plain[:n_views], most)]
             yield members
 
     def plain(self, kernel: str, views: Iterable[str]) -> list[Member]:
@@ -96,14 +99,21 @@ class Search:
         with closing(in_order(fit, shapes)) as members:
             return min(members, key=ERROR)
 
-    def shaped(self, plain: Member) -> list[Member]:
-        """Return the stretched members of each round after a plain one, judged over the folds."""
-        rounds = [plain]
-        for _ in range(N_ROUNDS):
-            rounds.append(self._stretched(rounds[-1]))
-        left_out = self._left_out(rounds[-1])
+    def shaped(self, plain: Sequence[Member], most: float = np.inf) -> list[Member]:
+        """Return the stretched members of each round after a plain one, judged over the folds.
+
+        The first round of each plain member is compared: the best view may be another one after its
+        metric is known. If their own errors, which are too small, exceed `most`, there are none.
+        """
+        last = min(map(self._stretched, plain), key=ERROR)
+        while last.shape.rounds < N_ROUNDS:
+            last = self._stretched(last)
+        rounds = last.rounds
+        if min(map(ERROR, rounds[1:])) > most:
+            return []
+        left_out = self._left_out(last)
         errors = [self.targets.error(each) for each in left_out]
-        scale = plain.error / (errors[0] or 1.0)
+        scale = rounds[0].error / (errors[0] or 1.0)
         return [
             replace(member, error=scale * error, left_out=predictions)
             for member, error, predictions in zip(rounds, errors, left_out, strict=True)
