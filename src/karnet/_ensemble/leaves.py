@@ -65,8 +65,9 @@ class LocalSizes:
     # Rows of a leaf in the search; those of a single output take less time.
     leaf: int = 1000
     leaf_of_one_output: int = 2000
-    # The same for three or more classes, unless many rows shape the metric.
+    # The same for three or more classes, unless few rows shape the metric, or many.
     leaf_of_classes: int = 500
+    few_rows: int = 3200
     # Leaves in which scale and ridge are selected, and the rows of each in the search.
     n_tuned_leaves: int = 2
     tuned_rows: int = 400

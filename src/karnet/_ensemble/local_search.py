@@ -197,7 +197,7 @@ class LocalSearch:
         """The largest number of rows of a leaf in the search."""
         sizes, n_outputs = self.sizes, self.targets.Y.shape[1]
         leaf = sizes.leaf_of_one_output if n_outputs == 1 else sizes.leaf
-        if n_outputs > 2 and not self._has_many_rows:
+        if n_outputs > 2 and sizes.few_rows < len(self.shaping) < sizes.many_rows:
             leaf = sizes.leaf_of_classes
         return min(leaf, self.leaf)
 
