@@ -23,7 +23,8 @@ WEIGHT = RNG.integers(0, 3, M).astype(float)
 
 @pytest.fixture(autouse=True)
 def _few_rows(local_sizes, block_sizes):
-    local_sizes(first_rows=200, later_rows=400, leaf=80, tuned_rows=80, metric_rows=200)
+    sizes = {"first_rows": 200, "later_rows": 400, "judging": 400, "leaf": 80, "tuned_rows": 80}
+    local_sizes(**sizes, metric_rows=200)
     block_sizes(chunk=2**9, block=2**11)
 
 

@@ -40,7 +40,7 @@ class LocalSizes:
     # Rows whose mean distance is the unit of scales.
     distance_rows: int = 500
     # Share of the rows that judge rounds and chains, and their largest number.
-    judging_share: float = 0.1
+    judging_share: float = 0.2
     judging: int = 2000
     # Share of the rows that have no part in the search, and their smallest and largest number.
     scored_share: float = 0.1
