@@ -7,6 +7,7 @@ import importlib
 import inspect
 import io
 import pkgutil
+import subprocess
 import sys
 import token
 import tokenize
@@ -187,17 +188,30 @@ def test_public_names_exist_and_have_docstrings(module):
             assert inspect.getdoc(thing), f"{module.__name__}.{name} has no docstring"
 
 
-@pytest.mark.parametrize("entrance", ["karnet", "karnet.tables"])
-def test_entrances_load_neither_the_paper_nor_pages(entrance):
-    import subprocess
+def loaded_by(code):
+    """Return the names of the modules that some lines import in a new process."""
+    code = f"import sys; {code}; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return done.stdout.split()
 
-    code = f"import sys, {entrance}; print(*(n for n in sys.modules if n.startswith('karnet.')))"
-    loaded = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    ).stdout.split()
-    assert not [
-        name for name in loaded if name.split(".")[1] in ("paper", "_pages", "play", "reports")
-    ]
+
+@pytest.mark.parametrize("entrance", ["karnet, karnet.selection", "karnet.tables"])
+def test_entrances_load_neither_the_paper_nor_pages(entrance):
+    rooms = {name.split(".")[1] for name in loaded_by(f"import {entrance}") if "karnet." in name}
+    assert not rooms & {"paper", "_pages", "play", "reports"}
+
+
+@pytest.mark.parametrize("entrance", ["karnet", "karnet.cli._app"])
+def test_scikit_learn_is_imported_when_it_is_needed(entrance):
+    assert "sklearn" not in loaded_by(f"import {entrance}")
+
+
+def test_names_of_the_package_are_imported_when_they_are_used():
+    loaded = loaded_by("from karnet import lstsq, load, KARClassifier; import karnet; karnet.loo")
+    assert {"karnet.estimators", "karnet.files", "karnet.loo"} <= set(loaded)
+    assert set(karnet.__all__) <= set(dir(karnet))
+    with pytest.raises(AttributeError, match="no attribute 'KARTransformer'"):
+        karnet.KARTransformer  # noqa: B018
 
 
 def test_the_version_is_written_once():

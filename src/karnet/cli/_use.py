@@ -8,7 +8,6 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from .._estimator.notebook import layer_table
 from .._util.atomic_file import check_writable, whole_file
 from .._util.extras import require
 from .._util.messages import in_per_cent
@@ -145,6 +144,7 @@ def inspect(model: Model, as_json: Json = False) -> None:
     ```
     """
     fitted = _loaded(model, "inspect")
+    from .._estimator.notebook import layer_table
     from ..tables import importances_with_errors, kinds_of, network_of
 
     about = getattr(fitted, "table_", {})
