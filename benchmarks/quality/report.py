@@ -87,7 +87,8 @@ def _shared(frame: pd.DataFrame) -> pd.DataFrame:
 
 def _means(frame: pd.DataFrame, score: str) -> pd.DataFrame:
     """Return the mean of a score, with a row for each data set and a column for each contender."""
-    means = frame.pivot_table(score, "dataset", "contender", aggfunc="mean")
+    # Rounded, so that equal means tie however they were summed.
+    means = frame.pivot_table(score, "dataset", "contender", aggfunc="mean").round(5)
     return means[[name for name in CONTENDERS if name in means]]
 
 

@@ -67,7 +67,7 @@ class LocalSizes:
     leaf_of_one_output: int = 2000
     # The same for three or more classes, unless few rows shape the metric, or many.
     leaf_of_classes: int = 500
-    few_rows: int = 3200
+    few_rows: int = 2800
     # Leaves in which scale and ridge are selected, and the rows of each in the search.
     n_tuned_leaves: int = 2
     tuned_rows: int = 400
