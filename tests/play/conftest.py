@@ -18,13 +18,23 @@ SHOTS = os.environ.get("KARNET_SHOTS")
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
 
+# The command line of the tests, which checks every connection, and that of users.
+OFFLINE = (sys.executable, "-m", "tests.offline")
+AS_USERS_DO = (str(Path(sys.executable).with_name("karnet")),)
+
+
 class Running:
     """A `karnet play` that has printed its address."""
 
-    def __init__(self, *arguments):
-        start = [sys.executable, "-m", "tests.offline", "play", "--no-browser", "--quiet"]
+    def __init__(self, *arguments, command=OFFLINE):
+        # The setting of all tests would take time.
+        kept = {name: value for name, value in os.environ.items() if name != "SCIPY_ARRAY_API"}
         self.process = subprocess.Popen(
-            [*start, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            [*command, "play", "--no-browser", "--quiet", *arguments],
+            env=kept,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
         )
         self.address = self.process.stdout.readline().strip()
         assert self.address, self.process.stderr.read()
@@ -43,8 +53,8 @@ def running():
     """Return a function that starts a server for the arguments of `karnet play`."""
     started = []
 
-    def start(*arguments):
-        started.append(Running(*arguments))
+    def start(*arguments, **options):
+        started.append(Running(*arguments, **options))
         return started[-1]
 
     yield start
