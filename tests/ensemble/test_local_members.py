@@ -143,3 +143,16 @@ def test_a_single_tree_is_enough_for_classes_that_are_clearly_apart(clear):
     net = KARClassifierCV(width=150, random_state=0).fit(X, y)
     n_trees = [len(each.network.partitions) for each in net.estimators_]
     assert n_trees == [1] if clear else min(n_trees) > 1
+
+
+def test_tables_of_many_columns_have_larger_leaves_and_more_trees(local_sizes):
+    X, y = table(900)
+    local_sizes(rows_of_large_leaves=100, gain_for_one_output=1.0)
+    some = KARRegressorCV(width=200, random_state=0).fit(X, y)
+    local_sizes(wide=X.shape[1] - 1, trees_of_wide=12)
+    many = KARRegressorCV(width=200, random_state=0).fit(X, y)
+    for net, fewest, rows in ((some, 2, 100), (many, 12 / len(many.estimators_), 200)):
+        partitions = [each.network.partitions for each in net.estimators_]
+        assert min(map(len, partitions)) >= fewest
+        assert all(np.diff(p.starts).max() <= rows for member in partitions for p in member)
+    assert max(np.diff(p.starts).max() for p in partitions[0]) > 100

@@ -384,4 +384,4 @@ class Budget:
         if not perf_counter() - self.start < SAMPLE_SHARE * self.seconds:
             return 1
         n = self.sizes.operations // (leaf * (d + KERNEL_OPERATIONS) * n_members)
-        return int(np.clip(n, self.sizes.fewest_trees, self.sizes.most_trees))
+        return int(np.clip(n, self.sizes.least_trees(n_members, d), self.sizes.most_trees))

@@ -10,6 +10,7 @@ import numpy as np
 
 from .._arrays import namespace as arrays
 from .._network.infinite_width import DualSolution, KernelMap, RidgeTargets, downhill, nearest
+from .._network.input_metric import MOST_INPUTS
 from .._util.types import Array, Indices
 from ..kernels import KERNELS, lower_geometry, lower_profile
 from .views import stretch
@@ -99,8 +100,17 @@ class LocalSizes:
     least_weight: float = 0.05
     # Trees of a member at least and at most, and about the operations that predict a row.
     fewest_trees: int = 2
+    # Columns beyond which leaves have as many rows as they may have, and the least number of trees
+    # of all members: the metric of so many columns is diagonal.
+    wide: int = MOST_INPUTS
+    trees_of_wide: int = 6
     most_trees: int = 8
     operations: int = 340_000
+
+    def least_trees(self, n_members: int, d: int) -> int:
+        """Return the least number of trees of a member, for a table of d columns."""
+        wide = -(-self.trees_of_wide // n_members) if d > self.wide else 0
+        return max(self.fewest_trees, wide)
 
     def largest_leaf(self, n: int) -> int:
         """Return the largest number of rows of a leaf, for a table of n rows."""

@@ -166,11 +166,12 @@ def _sized(
     """Return the scale and ridge, and the largest number of rows of leaves.
 
     The longer a table, the smaller are its leaves: half of `most` rows, unless leaves of `most`
-    rows have much smaller left-out errors.
+    rows have much smaller left-out errors, or there are many columns.
     """
     name, sizes, start = found.shape.kernel, table.sizes, (found.shape.scale, found.alpha_)
     share = np.sqrt(sizes.rows_of_large_leaves / len(table.A))
     few = max(int(most * np.clip(share, sizes.least_share, 1.0)), 1)
+    few = most if table.A.shape[1] > sizes.wide else few
     if found.error <= table.targets.enough:  # another scale or ridge would change nothing
         return Tuning(*start, found.error, found.dtype), most
     _, leaves = grow_tree(table.A, most, rng)
