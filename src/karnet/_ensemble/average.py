@@ -30,7 +30,7 @@ from .local_members import (
 from .local_search import Round
 from .member import Member
 from .search import ERROR, N_STEPS, Search
-from .views import Stretched, View
+from .views import Stretched, View, squares_of_features
 
 
 @dataclass
@@ -85,7 +85,7 @@ class Average:
         total = np.zeros(d)
         for member in self.members:
             squares = _metric_diagonal(member, member.X_fit_[::step], weight[::step], device)
-            of_feature = np.bincount(member.view.features, squares, minlength=d)
+            of_feature = squares_of_features(member.view, squares, d)
             total += of_feature / (of_feature.sum() or 1.0)
         return np.asarray(total / total.sum()) if total.any() else np.full(d, 1.0 / d)
 

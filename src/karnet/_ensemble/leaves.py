@@ -51,6 +51,10 @@ class LocalSizes:
     first_rows: int = 8000
     # For each of these rounds, the share by which the error of a view may then exceed the least.
     view_margins: tuple[float, ...] = (0.05, 0.0, 0.0)
+    # Least share of the error in the variance of the targets for which scores of an additive network
+    # are tried as further columns, and the fall of the error, as a share, for which they are taken.
+    share_for_scores: float = 0.05
+    gain_of_scores: float = 0.1
     # Rows that shape the metric in later rounds, which the best view takes.
     later_rows: int = 32000
     n_later_rounds: int = 4

@@ -4,17 +4,20 @@ The input metric of a view is computed round by round, with a smooth kernel. In 
 divides the rows that shape the metric, and the leaves are solved. They predict the rows that judge,
 and the outer products of their input sensitivities add up to the metric of the next round. The
 metric with the least error of the judging rows is kept, and the other kernels are tried with it.
+Scores of an additive network join the columns of the view if that makes the error much smaller.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import closing
+from copy import deepcopy
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import TypeVar
 
 import numpy as np
+from scipy.linalg import block_diag
 
 from .._arrays import namespace as arrays
 from .._network.infinite_width import (
@@ -39,7 +42,7 @@ from .leaves import (
 )
 from .member import Shape, activation
 from .search import ERROR, LEAST_STRETCH
-from .views import Stretched, View
+from .views import Stretched, View, WithScores, stretch
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -121,14 +124,49 @@ class Chain:
         shape = Shape(self.name, self.kernel, tuning.scale, rounds=self.depth + len(self.rounds))
         self.rounds.append(Round(view, shape, tuning.alpha, error, unit, tuning.dtype))
 
+    @property
+    def _best_root(self) -> Array | None:
+        """The root of the best metric; None for the view as it is."""
+        return self.best.view.root if isinstance(self.best.view, Stretched) else None
+
     def branch(self, kernel: str) -> Chain:
         """Return a chain of another kernel that begins with the best metric."""
-        root = self.best.view.root if isinstance(self.best.view, Stretched) else None
+        root = self._best_root
         if root is not None and root.ndim == 2 and metric_is_diagonal(KernelMap(kernel), 0):
             root = np.sqrt(np.sum(root**2, axis=1))
-        rng, depth = np.random.RandomState(self.rng.randint(2**31 - 1)), self.best.shape.rounds
-        rows = self.leaf, self.tuned_rows
-        return Chain(self.name, self.view, kernel, rng, *rows, STARTS[kernel], root, depth)
+        rng = np.random.RandomState(self.rng.randint(2**31 - 1))
+        return self._begun_with(self.name, self.view, kernel, rng, STARTS[kernel], root)
+
+    def joined(self, view: WithScores, A: Array) -> Chain:
+        """Return a chain of the view with scores, which shows rows as A.
+
+        It begins with the best metric, and with scores of the same variance as the stretched rows.
+        """
+        d, n_scores = len(view.features), view.network.n_outputs
+        root = np.ones(d) if self._best_root is None else self._best_root
+        size = np.sqrt(stretch(A[:, :d], root).var(axis=0).sum() / A[:, :d].var(axis=0).sum())
+        of_scores = np.full(n_scores, size)
+        if root.ndim == 1:
+            root = np.concatenate([root, of_scores])
+        else:
+            root = block_diag(root, np.diag(of_scores))
+        name = f"{self.name} and scores"
+        # The random numbers of the next round of the chain: whether scores are tried or not, the
+        # chain has the same rounds.
+        return self._begun_with(name, view, self.kernel, deepcopy(self.rng), self.start, root)
+
+    def _begun_with(
+        self,
+        name: str,
+        view: View,
+        kernel: str,
+        rng: np.random.RandomState,
+        start: tuple[float, float],
+        root: Array | None,
+    ) -> Chain:
+        """Return a chain that begins with the root of a metric."""
+        depth = self.best.shape.rounds
+        return Chain(name, view, kernel, rng, self.leaf, self.tuned_rows, start, root, depth)
 
 
 def _solved_leaves(
@@ -231,18 +269,22 @@ class LocalSearch:
         """
         chains = self._begun()
         self._plan(len(chains))
-        chain = self._first_rounds(chains)
-        tables = self._tables(self.shaping[: self.sizes.later_rows], chain.name)
+        chain = self._with_scores(self._first_rounds(chains))
+        tables = self._tables(self.shaping[: self.sizes.later_rows], chain.view)
         self._later_rounds(chain, tables)
         branches = self._branches(chain, tables) if self._goes_on(chain) else []
         best = [each.best for each in (chain, *branches)]
+        chains += [] if chain in chains else [chain]
         every = [found for each in (*chains, *branches) for found in each.rounds]
         rest = [found for found in every if not any(found is each for each in best)]
         return sorted(best, key=ERROR) + sorted(rest, key=ERROR)
 
     def _plan(self, n_views: int) -> None:
-        """Plan the work of all rounds; after the first round, one view is likely to be left."""
-        first = n_views + len(self.sizes.view_margins) - 1
+        """Plan the work of all rounds; after the first round, one view is likely to be left.
+
+        It has another round with scores.
+        """
+        first = n_views + len(self.sizes.view_margins)
         later = self._factor * self.sizes.n_later_rounds + 2 * (len(STARTS) - 1)
         work = first * self._work(self.sizes.first_rows) + later * self._work(len(self.shaping))
         self.progress.plan(search=work)
@@ -273,7 +315,7 @@ class LocalSearch:
     def _first_rounds(self, chains: list[Chain]) -> Chain:
         """Return the chain of the best view, after rounds with some of the rows."""
         rows = self.shaping[: self.sizes.first_rows]
-        tables = {chain: self._tables(rows, chain.name) for chain in chains}
+        tables = {chain: self._tables(rows, chain.view) for chain in chains}
         going = chains
         for number, margin in enumerate(self.sizes.view_margins):
             if not number or self._goes_on(going[0]):
@@ -281,6 +323,28 @@ class LocalSearch:
             going.sort(key=BEST)
             going = [chain for chain in going if BEST(chain) <= (1.0 + margin) * BEST(going[0])]
         return going[0]
+
+    def _with_scores(self, chain: Chain) -> Chain:
+        """Return a chain that also sees the scores of an additive network, if it is much better.
+
+        Its first metric is the best one of the chain, joined by the scores.
+        """
+        rows = self.shaping[: self.sizes.first_rows]
+        targets = self.targets.of(rows)
+        least = self.sizes.share_for_scores * targets.Y.var(axis=0).sum()
+        if not (self._goes_on(chain) and BEST(chain) > least):
+            return chain
+        view = WithScores.of(chain.view, self.X[rows], targets)
+        if view is None:
+            return chain
+        scored = chain.joined(view, view(self.X[rows]))
+        self._advance([scored], {scored: self._tables(rows, view)})
+        if BEST(scored) > (1.0 - self.sizes.gain_of_scores) * BEST(chain):
+            return chain
+        if len(rows) < len(self.shaping):  # later rounds are of more rows
+            of_all = self.X[self.shaping], self.targets.of(self.shaping)
+            scored.view = WithScores.of(chain.view, *of_all) or view
+        return scored
 
     def _later_rounds(self, chain: Chain, tables: tuple[LocalTable, LocalTable]) -> None:
         """Add rounds with more rows to a chain."""
@@ -318,9 +382,8 @@ class LocalSearch:
         A = view(self.X[self.shaping[:200]])
         return int(np.sum([len(np.unique(A[:, j])) > 2 for j in range(A.shape[1])]))
 
-    def _tables(self, shaping: Indices, name: str) -> tuple[LocalTable, LocalTable]:
+    def _tables(self, shaping: Indices, view: View) -> tuple[LocalTable, LocalTable]:
         """Return the rows that shape and those that judge, as a view shows them."""
-        view = self.views[name]
         shaping_rows, judging_rows = (
             LocalTable(view(self.X[rows]).astype(np.float32), self.targets.of(rows), self.device)
             for rows in (shaping, self.judging)

@@ -1,7 +1,7 @@
 """Views of a table: transformations of its columns before a network sees them.
 
-A view does not depend on labels. Weights count as repeats, constant columns are left out, and
-values outside the range from which a view was made are moved to its edge.
+Views do not depend on labels, but for metrics and scores. Weights count as repeats, constant
+columns are left out, and values outside the range from which a view was made are moved to its edge.
 """
 
 from __future__ import annotations
@@ -14,6 +14,10 @@ import numpy as np
 from scipy.special import ndtri
 
 from .._arrays.linalg import powers_of_2
+from .._network.additive import fit_additive
+from .._network.infinite_width import RidgeTargets
+from .._network.input_metric import sensitivities
+from .._network.layers import Network
 from .._util.types import Array, Indices, Mask
 
 # Smallest number of distinct values of a categorical column.
@@ -179,6 +183,48 @@ class Indicators:
 
 
 @dataclass(frozen=True)
+class WithScores:
+    """Another view, and the scores of an additive network as further columns.
+
+    Scores that are sums of effects of many columns are hard to find by distances of rows. With the
+    scores as columns, rows of similar scores are near to each other.
+    """
+
+    view: View
+    network: Network  # for rows as the view below shows them
+    slopes: Array  # mean squares of the slopes of each score, in rows, for columns of the view
+
+    @property
+    def features(self) -> Indices:
+        """For each column of the view below, the index of its feature."""
+        return self.view.features
+
+    @classmethod
+    def of(cls, view: View, X: Array, targets: RidgeTargets) -> WithScores | None:
+        """Return the view with scores fitted to these rows, or None if there are none.
+
+        The scores together have the same variance as the columns of the view below.
+        """
+        A = view(X)
+        network = fit_additive(A, targets)
+        if network is None:
+            return None
+        variance = network.scores(A).var(axis=0).sum()
+        if not variance:
+            return None
+        hidden, last = network.layers
+        size = np.sqrt(A.var(axis=0).sum() / variance)
+        scaled = Network((hidden, replace(last, V=size * last.V, w=size * last.w)))
+        slopes = [np.mean(D**2, axis=0) for D in sensitivities(scaled, A)]
+        return cls(view, scaled, np.array(slopes))
+
+    def __call__(self, X: Array) -> Array:
+        """Return the view of the rows."""
+        A = self.view(X)
+        return np.hstack([A, self.network.scores(A)])
+
+
+@dataclass(frozen=True)
 class Stretched:
     """Another view, multiplied by the root of an input metric: a matrix, or its diagonal."""
 
@@ -200,6 +246,16 @@ def stretch(A: Array, root: Array) -> Array:
     return np.asarray(A * root if root.ndim == 1 else A @ root)
 
 
+def squares_of_features(view: View, squares: Array, d: int) -> Array:
+    """Return the sums, for d features, of squared slopes in columns of a view before a stretch."""
+    if isinstance(view, Stretched):
+        return squares_of_features(view.view, squares, d)
+    if isinstance(view, WithScores):
+        own, of_scores = np.split(squares, [len(view.features)])
+        return squares_of_features(view.view, own + of_scores @ view.slopes, d)
+    return np.bincount(view.features, squares, minlength=d)
+
+
 def shortened(view: View, share: float) -> View:
     """Return a view with fewer columns and the same Euclidean distances, but for a share.
 
@@ -216,7 +272,7 @@ def shortened(view: View, share: float) -> View:
 
 # A map from rows of a table to rows with columns of about unit variance; `features` holds the index
 # of the feature of each column.
-View = Standard | Ranks | Indicators | Stretched
+View = Standard | Ranks | Indicators | WithScores | Stretched
 VIEWS: dict[str, Callable[[Array, Array], View]] = {
     "standard": Standard.of,
     "ranks": Ranks.of,

@@ -13,7 +13,7 @@ from numpy.polynomial import Chebyshev, Polynomial
 from numpy.typing import NDArray
 from scipy.special import erfcx
 
-from .._ensemble.views import Indicators, Ranks, Standard, Stretched, View
+from .._ensemble.views import Indicators, Ranks, Standard, Stretched, View, WithScores
 from .._util.types import Array
 from ..activations import EPS, LARGEST_INPUT, LEAK, LOG_FOR, Activation, by_name
 from ..kernels import KERNELS
@@ -204,6 +204,10 @@ def seen_through(g: Graph, view: View, x: str) -> str:
             return _ranks(g, view, x, np.arange(len(view.features)))
         case Indicators():
             return _indicators(g, view, x)
+        case WithScores():
+            z, (hidden, last) = seen_through(g, view.view, x), view.network.layers
+            A = activated(g, hidden.f, g.product(z, hidden.V, hidden.w))
+            return g.op("Concat", z, g.product(A, last.V, last.w), axis=1)
         case Stretched():
             z = seen_through(g, view.view, x)
             return g.op("Mul", z, view.root) if view.root.ndim == 1 else g.product(z, view.root)

@@ -53,6 +53,7 @@ TAGS = {
     "TableEncoder": "karnet._ensemble.columns.TableEncoder",
     "Tree": "karnet._network.local.Tree",
     "Triangle": "karnet._lstsq.statistics.Triangle",
+    "WithScores": "karnet._ensemble.views.WithScores",
 }
 _TAG_OF = {path: tag for tag, path in TAGS.items()}
 # Classes of scikit-learn, by module.

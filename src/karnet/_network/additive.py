@@ -1,0 +1,54 @@
+"""Additive networks: each hidden unit sees one input, so that scores are sums of curves.
+
+A unit computes ``max(0, x_j - t)`` for one input and one of its quantiles t. Curves of the inputs
+are therefore piecewise linear, and the output layer is the ridge solution for all of them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .._util.types import Array
+from ..activations import ACTIVATIONS
+from ..loo import RidgePath
+from .infinite_width import RidgeTargets, last_of_least
+from .layers import Layer, Network
+
+# Largest number of units of an input, and of all inputs.
+UNITS_OF_INPUT = 7
+MOST_UNITS = 1000
+
+
+def fit_additive(A: Array, targets: RidgeTargets) -> Network | None:
+    """Fit an additive network to rows A, with the ridge of the least leave-one-out error.
+
+    None is returned if there are more inputs than units.
+    """
+    n_units = min(UNITS_OF_INPUT, MOST_UNITS // max(A.shape[1], 1))
+    if not n_units:
+        return None
+    hidden = _hinges(A, n_units)
+    path = RidgePath.of(hidden.f(hidden.linear(A)), targets.Y, targets.weight)
+    if not len(path.eigenvalues):
+        return None
+    alphas = targets.ridges * path.eigenvalues.mean()
+    errors = [targets.error(left_out) for left_out in path.loo_path(alphas)]
+    b, *W = path.coef(float(alphas[last_of_least(errors)]))
+    return Network((hidden, Layer(np.array(W), b, ACTIVATIONS["identity"])))
+
+
+def _hinges(A: Array, n_units: int) -> Layer:
+    """Return the layer of units ``max(0, x_j - t)``, at most `n_units` of each input."""
+    ends = [_ends(A[:, j], n_units) for j in range(A.shape[1])]
+    inputs = np.repeat(np.arange(A.shape[1]), [len(each) for each in ends])
+    V = np.zeros((A.shape[1], len(inputs)))
+    V[inputs, np.arange(len(inputs))] = 1.0
+    return Layer(V, -np.concatenate(ends), ACTIVATIONS["relu"])
+
+
+def _ends(x: Array, n_units: int) -> Array:
+    """Return the values from which on the units of an input rise, the least value first."""
+    values = np.unique(x)
+    if len(values) > n_units + 1:
+        values = np.unique(np.quantile(x, np.linspace(0.0, 1.0, n_units + 1)))
+    return values[:-1]
