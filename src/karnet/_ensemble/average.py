@@ -85,7 +85,8 @@ class Average:
         total = np.zeros(d)
         for member in self.members:
             squares = _metric_diagonal(member, member.X_fit_[::step], weight[::step], device)
-            of_feature = squares_of_features(member.view, squares, d)
+            view = member.view.view if isinstance(member.view, Stretched) else member.view
+            of_feature = squares_of_features(view, squares, d)
             total += of_feature / (of_feature.sum() or 1.0)
         return np.asarray(total / total.sum()) if total.any() else np.full(d, 1.0 / d)
 
@@ -132,11 +133,11 @@ def fit_average(
     fitted without each fold.
     """
     budget, progress = Budget(seconds, perf_counter(), device), Progress(report, seconds)
-    width = budget.sizes.largest_leaf(len(inputs)) if width is None else width
-    if len(inputs) > budget.rows_of_kernel(min(SEARCH_SIZES.undivided, width)):
+    most = budget.sizes.largest_leaf(len(inputs)) if width is None else width
+    if len(inputs) > budget.rows_of_kernel(min(SEARCH_SIZES.undivided, most)):
         return _local_average(inputs, targets, rng, n_members, width, budget, progress)
     X = inputs.map(np.asarray)
-    options = n_members, width, folded, budget, progress
+    options = n_members, most, folded, budget, progress
     return _whole_average(X, targets, strata, rng, *options)
 
 
@@ -191,13 +192,14 @@ def _local_average(
     targets: RidgeTargets,
     rng: np.random.RandomState,
     n_members: int,
-    width: int,
+    width: int | None,
     budget: Budget,
     progress: Progress,
 ) -> Average:
     """Return the weighted sum of local members, judged by rows without a part in the search."""
     parts, passes, n = divide(len(inputs), rng), inputs.passes, len(inputs)
-    leaf = budget.rows_of_leaf(inputs.shape, width)
+    sizes = budget.sizes
+    leaf = budget.rows_of_leaf(inputs.shape, width or sizes.largest_leaf(n))
     half = max(leaf // 2, 1)  # the rows of leaves in most fits
     work_of_tree = float(n * half)
 
@@ -215,8 +217,11 @@ def _local_average(
     X, of_some = inputs.take(some), targets.of(some)
     tried = search_local(X, of_some, places, leaf, rng, has_time, budget.device, progress)
     found = near_best(tried, n_members, targets.Y)
+    if found[0].is_rotated and width is None:
+        leaf = budget.rows_of_leaf(inputs.shape, sizes.width_of_rotated)
     progress.plan(search=0.0, fit=fit_work(len(found)))
-    n_trees = partial(budget.trees, n_members=len(found), d=inputs.shape[1])
+    d = sizes.n_directions if found[0].is_rotated else inputs.shape[1]
+    n_trees = partial(budget.trees, n_members=len(found), d=d)
     options: dict[str, Any] = {"leaf": leaf, "passes": passes, "device": budget.device}
     members = []
     for k, each in enumerate(found, 1):

@@ -51,8 +51,8 @@ class LocalSizes:
     first_rows: int = 8000
     # For each of these rounds, the share by which the error of a view may then exceed the least.
     view_margins: tuple[float, ...] = (0.05, 0.0, 0.0)
-    # Least share of the error in the variance of the targets for which scores of an additive network
-    # are tried as further columns, and the fall of the error, as a share, for which they are taken.
+    # Scores of an additive network are tried as further columns if the error is at least this share
+    # of the variance of the targets, and they are taken if the error falls by at least this share.
     share_for_scores: float = 0.05
     gain_of_scores: float = 0.1
     # Rows that shape the metric in later rounds, which the best view takes.
@@ -108,6 +108,12 @@ class LocalSizes:
     # of all members: the metric of so many columns is diagonal.
     wide: int = MOST_INPUTS
     trees_of_wide: int = 6
+    # Principal directions that replace so many columns if they have at least this share of the
+    # variance, and then the rows of a leaf at most and the largest number of members.
+    n_directions: int = 100
+    share_of_directions: float = 0.9
+    width_of_rotated: int = 4000
+    n_members_of_rotated: int = 1
     most_trees: int = 8
     operations: int = 340_000
 
@@ -135,6 +141,7 @@ DEVICE_SIZES = LocalSizes(
     rows_of_large_leaves=60000,
     most_trees=3,
     operations=10**8,
+    n_directions=0,
 )
 
 

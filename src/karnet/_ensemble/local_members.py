@@ -25,13 +25,14 @@ from .leaves import (
     distances,
     left_out_error,
     mean_distance,
+    sizes_for,
     solve_leaf,
     telling,
     tuned,
 )
 from .local_search import LocalSearch, Round
 from .member import Member
-from .views import View, distinct_views, shortened
+from .views import View, distinct_views, rotated, shortened
 
 # The views of long tables.
 LOCAL_VIEWS = ("standard", "one unit", "ranks")
@@ -71,10 +72,12 @@ def search_local(
     `leaf` is the largest number of rows of a leaf. Rounds end when there is no time for more.
     """
     some = np.sort(parts.shaping[: LOCAL_SIZES.view_rows])
-    views: dict[str, View] = {
-        name: view
-        for name, (view, _) in distinct_views(X[some], targets.weight[some], LOCAL_VIEWS).items()
-    }
+    weight, sizes = targets.weight[some], sizes_for(device)
+    views: dict[str, View] = {}
+    for name, (view, A) in distinct_views(X[some], weight, LOCAL_VIEWS).items():
+        is_wide = A.shape[1] > sizes.wide and sizes.n_directions
+        directions = sizes.n_directions, sizes.share_of_directions
+        views[name] = rotated(view, A, weight, *directions) if is_wide else view
     rows = parts.shaping, parts.judging
     return LocalSearch(X, targets, *rows, views, leaf, rng, has_time, device, progress).rounds()
 
@@ -89,7 +92,10 @@ def near_best(found: list[Round], n_members: int, Y: Array) -> list[Round]:
     most = (1.0 + LOCAL_SIZES.margin) * found[0].error
     near = [each for each in found if each is best[each.shape.kernel] and each.error <= most]
     share = LOCAL_SIZES.short_share / (float(Y.var(axis=0).sum()) or 1.0)
-    few = near[: min(n_members, LOCAL_SIZES.n_members)]
+    most_members = LOCAL_SIZES.n_members
+    if found[0].is_rotated:
+        most_members = LOCAL_SIZES.n_members_of_rotated
+    few = near[: min(n_members, most_members)]
     return [replace(each, view=shortened(each.view, share * each.error)) for each in few]
 
 
@@ -171,7 +177,7 @@ def _sized(
     name, sizes, start = found.shape.kernel, table.sizes, (found.shape.scale, found.alpha_)
     share = np.sqrt(sizes.rows_of_large_leaves / len(table.A))
     few = max(int(most * np.clip(share, sizes.least_share, 1.0)), 1)
-    few = most if table.A.shape[1] > sizes.wide else few
+    few = most if found.is_wide else few
     if found.error <= table.targets.enough:  # another scale or ridge would change nothing
         return Tuning(*start, found.error, found.dtype), most
     _, leaves = grow_tree(table.A, most, rng)
@@ -181,7 +187,7 @@ def _sized(
         each.of(rng.permutation(rows)) for each in large for rows in grow_tree(each.A, few, rng)[1]
     ]
     # About the same number of rows, whatever their number in a leaf.
-    n = max(len(large) * sizes.leaf // few, 1)
+    n = max(len(large) * sizes.leaf // few, sizes.n_tuned_leaves if found.is_wide else 1)
     n_rows = min(few, len(table.A))
     share = min(sizes.fit_tuned_share, n_rows / sizes.all_tuned_rows)
     n_rows = max(sizes.fit_tuned_rows, int(share * n_rows))

@@ -31,6 +31,7 @@ from .._rows.memory import in_order
 from .._util.progress import Progress
 from .._util.types import Array, Indices
 from .leaves import (
+    LOCAL_SIZES,
     LocalSizes,
     LocalTable,
     Tuning,
@@ -42,7 +43,7 @@ from .leaves import (
 )
 from .member import Shape, activation
 from .search import ERROR, LEAST_STRETCH
-from .views import Stretched, View, WithScores, stretch
+from .views import Stretched, View, WithScores, stretch, stretched
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -68,6 +69,17 @@ class Round:
     error: float = np.nan
     unit: float = 1.0  # the mean distance of rows
     dtype: type[np.floating] = np.float64  # the precision that keeps enough digits
+    root: Array | None = None  # of the metric, for the view of its chain
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether there are many columns."""
+        return len(self.view.features) > LOCAL_SIZES.wide
+
+    @property
+    def is_rotated(self) -> bool:
+        """Whether principal directions replace many columns."""
+        return self.is_wide and isinstance(self.view, Stretched) and self.view.root.ndim == 2
 
     @property
     def scale(self) -> float:
@@ -119,19 +131,14 @@ class Chain:
         self.start = tuning.scale, tuning.alpha
         kernel = KernelMap(self.kernel, tuning.scale * unit)
         error, M = _solved_leaves(kernel, tuning, table, judged, tree, leaves)
-        view = self.view if self.root is None else Stretched(self.view, self.root)
-        self.root = _next_root(self.root, M)
+        root, self.root = self.root, _next_root(self.root, M)
+        view = self.view if root is None else stretched(self.view, root)
         shape = Shape(self.name, self.kernel, tuning.scale, rounds=self.depth + len(self.rounds))
-        self.rounds.append(Round(view, shape, tuning.alpha, error, unit, tuning.dtype))
-
-    @property
-    def _best_root(self) -> Array | None:
-        """The root of the best metric; None for the view as it is."""
-        return self.best.view.root if isinstance(self.best.view, Stretched) else None
+        self.rounds.append(Round(view, shape, tuning.alpha, error, unit, tuning.dtype, root))
 
     def branch(self, kernel: str) -> Chain:
         """Return a chain of another kernel that begins with the best metric."""
-        root = self._best_root
+        root = self.best.root
         if root is not None and root.ndim == 2 and metric_is_diagonal(KernelMap(kernel), 0):
             root = np.sqrt(np.sum(root**2, axis=1))
         rng = np.random.RandomState(self.rng.randint(2**31 - 1))
@@ -142,8 +149,9 @@ class Chain:
 
         It begins with the best metric, and with scores of the same variance as the stretched rows.
         """
-        d, n_scores = len(view.features), view.network.n_outputs
-        root = np.ones(d) if self._best_root is None else self._best_root
+        n_scores = view.network.n_outputs
+        d = A.shape[1] - n_scores
+        root = np.ones(d) if self.best.root is None else self.best.root
         size = np.sqrt(stretch(A[:, :d], root).var(axis=0).sum() / A[:, :d].var(axis=0).sum())
         of_scores = np.full(n_scores, size)
         if root.ndim == 1:
@@ -351,10 +359,12 @@ class LocalSearch:
         if not self._goes_on(chain):
             return
         more = len(self.shaping) > self.sizes.first_rows
+        # Leaves of rotated rows are larger than those of the search, and need less of a metric.
+        patience = self.sizes.patience if chain.best.is_rotated else self._patience
         chain.counted = len(chain.rounds) if more else 0
         for number in range(self._factor * self.sizes.n_later_rounds):
             counts = number or not more  # whether there is a round that counts
-            if counts and not (chain.goes_on(self._patience) and self._goes_on(chain)):
+            if counts and not (chain.goes_on(patience) and self._goes_on(chain)):
                 break
             self._advance([chain], {chain: tables})
 
@@ -365,7 +375,7 @@ class LocalSearch:
     def _branches(self, chain: Chain, tables: tuple[LocalTable, LocalTable]) -> list[Chain]:
         """Return chains of the other kernels, after rounds in which their errors fall."""
         kernels = set(STARTS) - {SMOOTH}
-        if self._n_many_valued(chain.view) > MOST_COLUMNS_OF_L1:
+        if chain.best.is_rotated or self._n_many_valued(chain.view) > MOST_COLUMNS_OF_L1:
             kernels -= {"laplace_l1"}
         branches = [chain.branch(kernel) for kernel in sorted(kernels)]
         going = branches

@@ -28,7 +28,7 @@ from .._rows.memory import in_order
 from .._util.types import Array, Indices
 from ..kernels import KERNELS
 from .member import Member, Shape, fit_all, fit_near, solved
-from .views import Stretched, View, distinct_views, stretch
+from .views import Stretched, View, distinct_views, stretch, stretched
 
 # The order of members, the best first.
 ERROR = attrgetter("error")
@@ -168,10 +168,7 @@ def _stretched_view(member: Member, weight: Array) -> Stretched:
     """Return the view of a member, stretched by its metric over its own rows."""
     assert isinstance(member.network, Network)
     more = metric_root(kernel_metric(member.network, member.X_fit_, weight), LEAST_STRETCH)
-    if not isinstance(member.view, Stretched):
-        return Stretched(member.view, more)
-    root = member.view.root
-    return Stretched(member.view.view, root * more if root.ndim == 1 else root @ more)
+    return stretched(member.view, more)
 
 
 def refitted(member: Member, A: Array, targets: RidgeTargets) -> Member:

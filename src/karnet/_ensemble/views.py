@@ -246,14 +246,37 @@ def stretch(A: Array, root: Array) -> Array:
     return np.asarray(A * root if root.ndim == 1 else A @ root)
 
 
-def squares_of_features(view: View, squares: Array, d: int) -> Array:
-    """Return the sums, for d features, of squared slopes in columns of a view before a stretch."""
+def stretched(view: View, root: Array) -> Stretched:
+    """Return a view stretched by the root of a metric.
+
+    A view that is stretched by a diagonal is stretched by another diagonal.
+    """
     if isinstance(view, Stretched):
-        return squares_of_features(view.view, squares, d)
+        return Stretched(view.view, view.root * root if root.ndim == 1 else view.root @ root)
+    return Stretched(view, root)
+
+
+def squares_of_features(view: View, squares: Array, d: int) -> Array:
+    """Return the sums, for d features, of squared slopes in the columns of a view."""
+    if isinstance(view, Stretched):
+        of_columns = view.root**2 * squares if view.root.ndim == 1 else view.root**2 @ squares
+        return squares_of_features(view.view, of_columns, d)
     if isinstance(view, WithScores):
-        own, of_scores = np.split(squares, [len(view.features)])
+        own, of_scores = np.split(squares, [view.slopes.shape[1]])
         return squares_of_features(view.view, own + of_scores @ view.slopes, d)
-    return np.bincount(view.features, squares, minlength=d)
+    return np.asarray(np.bincount(view.features, squares, minlength=d), dtype=np.float64)
+
+
+def rotated(view: View, A: Array, weight: Array, most: int, share: float) -> View:
+    """Return a view of at most `most` principal directions of rows A, which the view shows.
+
+    It is the view itself if these directions have less than a share of the variance.
+    """
+    values, Q = np.linalg.eigh(np.cov(A.T, aweights=weight))
+    leading = slice(-1, -most - 1, -1)
+    if values[leading].sum() < share * values.sum():
+        return view
+    return Stretched(view, np.ascontiguousarray(Q[:, leading]))
 
 
 def shortened(view: View, share: float) -> View:
@@ -264,7 +287,7 @@ def shortened(view: View, share: float) -> View:
     """
     if not isinstance(view, Stretched) or view.root.ndim == 1:
         return view
-    U, s, _ = np.linalg.svd(view.root)
+    U, s, _ = np.linalg.svd(view.root, full_matrices=False)
     remaining = np.cumsum(s[::-1] ** 2)[::-1]  # from each direction on
     kept = remaining > share * remaining[0]
     return replace(view, root=np.ascontiguousarray(U[:, kept] * s[kept]))
