@@ -159,3 +159,30 @@ def test_tables_of_many_columns_have_larger_leaves_and_more_trees(local_sizes):
     n_trees, n_rows = trees_and_rows()
     assert n_trees >= 3
     assert n_rows > 100
+
+
+def test_steps_of_a_sum_of_effects_are_found_by_scores():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((3000, 8))
+    y = np.sum(X**2, axis=1) > 7.34
+    net = KARClassifierCV(width=200, random_state=0).fit(X[:1000], y[:1000])
+    assert {each.shape.view.split(" and ")[-1] for each in net.estimators_} == {"scores"}
+    assert net.score(X[1000:], y[1000:]) > 0.85
+    assert net.input_metric_.min() > 0.2 / 8
+    # A table without such effects is not changed by the attempt.
+    X, y = table(900)
+    net = KARRegressorCV(width=150, random_state=0).fit(X, y)
+    assert all("scores" not in each.shape.view for each in net.estimators_)
+
+
+def test_pixels_are_shown_by_their_principal_directions(local_sizes):
+    X, y = table(900)
+    wide = X @ np.random.default_rng(1).standard_normal((4, 30)) + 0.01
+    local_sizes(wide=20, n_directions=6, width_of_rotated=300)
+    net = KARRegressorCV(random_state=0, width=200).fit(wide, y)
+    (member,) = net.estimators_
+    assert member.X_fit_.shape[1] <= 6
+    assert np.diff(member.network.partitions[0].starts).max() <= 200
+    assert net.score(wide, y) > 0.5
+    assert net.input_metric_.shape == (30,)
+    assert net.feature_importances_.shape == (30,)

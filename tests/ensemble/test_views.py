@@ -3,7 +3,18 @@
 import numpy as np
 import pytest
 
-from karnet._ensemble.views import SHORT_VIEWS, VIEWS, Stretched, distinct_views, shortened
+from karnet._ensemble.views import (
+    SHORT_VIEWS,
+    VIEWS,
+    Stretched,
+    WithScores,
+    distinct_views,
+    rotated,
+    shortened,
+    squares_of_features,
+    total_variance,
+)
+from karnet._network.infinite_width import RidgeTargets
 
 rng = np.random.default_rng(0)
 X = np.column_stack(
@@ -114,3 +125,57 @@ def test_columns_of_different_ranges_are_standardised():
     X = np.random.default_rng(0).standard_normal((300, 5)) * [1.0, 10.0, 100.0, 1e3, 1e4]
     views = [VIEWS[name](X, np.ones(300))(X) for name in ("one unit", "standard")]
     np.testing.assert_array_equal(*views)
+
+
+def scored(X, y, weight):
+    view = VIEWS["standard"](X, weight)
+    return WithScores.of(view, X, RidgeTargets(y[:, None], weight, np.logspace(-6, 1, 8)))
+
+
+def test_scores_have_the_variance_of_the_other_columns_and_are_sums_of_effects():
+    view = scored(X, np.abs(X[:, 0]) + X[:, 3], ONES)
+    own, score = np.split(view(X), [4], axis=1)
+    assert total_variance(score, ONES) == pytest.approx(total_variance(own, ONES))
+    # The effect of one column does not depend on the others.
+    moved = X.copy()
+    moved[:, 0] = 0.3
+    at_0 = view(X)[:, 4] - view(moved)[:, 4]
+    other = X.copy()
+    other[:, 1:] = X[::-1, 1:]
+    moved[:, 1:] = X[::-1, 1:]
+    np.testing.assert_allclose(view(other)[:, 4] - view(moved)[:, 4], at_0, atol=1e-9)
+
+
+def test_scores_of_weights_are_those_of_repeats():
+    weight = rng.integers(1, 4, 60).astype(float)
+    y = X[:, 0] ** 2
+    repeats = np.repeat(np.arange(60), weight.astype(int))
+    expected = scored(X[repeats], y[repeats], np.ones(len(repeats)))
+    np.testing.assert_allclose(scored(X, y, weight)(X), expected(X), atol=1e-8)
+
+
+def test_there_are_no_scores_of_constant_targets_or_of_too_many_columns():
+    assert scored(X, np.ones(60), ONES) is None
+    wide = rng.standard_normal((20, 1100))
+    assert scored(wide, wide[:, 0], np.ones(20)) is None
+
+
+def test_slopes_of_scores_belong_to_the_features_that_have_the_effects():
+    view = scored(X, np.abs(X[:, 0]), ONES)
+    shares = squares_of_features(view, np.array([0.0, 0.0, 0.0, 0.0, 1.0]), 4)
+    assert shares[0] > 0.8 * shares.sum()
+    stretched = Stretched(VIEWS["standard"](X, ONES), np.array([2.0, 1.0, 1.0, 1.0]))
+    np.testing.assert_allclose(squares_of_features(stretched, np.ones(4), 4), [4.0, 1.0, 1.0, 1.0])
+
+
+def test_few_directions_replace_columns_only_if_they_show_the_rows():
+    view = VIEWS["standard"]
+    few = rng.standard_normal((60, 3)) @ rng.standard_normal((3, 20))
+    plain, weight = view(few, ONES), rng.integers(1, 4, 60).astype(float)
+    short = rotated(plain, plain(few), weight, 5, 0.9)
+    assert short(few).shape == (60, 5)
+    differences = [np.linalg.norm(A[:1] - A, axis=1) for A in (short(few), plain(few))]
+    np.testing.assert_allclose(*differences, atol=1e-7)
+    noise = rng.standard_normal((60, 20))
+    plain = view(noise, ONES)
+    assert rotated(plain, plain(noise), weight, 5, 0.9) is plain

@@ -16,7 +16,7 @@ from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, RobustScaler, Sta
 
 from karnet import KARClassifier, KARClassifierCV, KARRegressor, KARRegressorCV
 from karnet._ensemble.member import Shape, fit_all
-from karnet._ensemble.views import VIEWS, Stretched
+from karnet._ensemble.views import VIEWS, Stretched, WithScores
 from karnet._network.infinite_width import RidgeTargets
 from karnet.activations import ACTIVATIONS, Activation
 from karnet.export import to_onnx
@@ -159,8 +159,9 @@ def test_ensemble_members_of_all_kinds(kernel, view):
         plain,
         member(Stretched(seen, np.eye(p) + 0.1)),
         member(Stretched(seen, np.linspace(0.5, 1.0, p))),
+        member(WithScores.of(seen, rows, targets)),
     ]
-    estimator.weights_ = np.array([0.2, 0.3, 0.6])
+    estimator.weights_ = np.array([0.2, 0.3, 0.6, 0.1])
     others = np.column_stack([NEW * 2.0 - 0.5, rows[: len(NEW), 3:]])
     assert_agrees(estimator, others)
     model = to_onnx(estimator, others)

@@ -35,7 +35,7 @@ from sklearn.preprocessing import (
 import karnet
 from karnet import KARClassifier, KARClassifierCV, KARRegressor, KARRegressorCV, load, save
 from karnet._ensemble.member import Shape, fit_all
-from karnet._ensemble.views import VIEWS, Stretched
+from karnet._ensemble.views import VIEWS, Stretched, WithScores
 from karnet._network.infinite_width import RidgeTargets
 from karnet._network.local import LocalNetwork
 from karnet.activations import ACTIVATIONS, Activation
@@ -143,10 +143,11 @@ def test_members_of_all_kinds_come_back(kernel, view, tmp_path):
         plain,
         member(Stretched(seen, np.linspace(0.5, 1.0, p))),
         member(Stretched(seen, np.eye(p) + 0.1)),
+        member(WithScores.of(seen, rows, targets)),
     ]
     estimator = KARRegressorCV(random_state=0, n_estimators=1).fit(rows, TARGETS["two outputs"])
     estimator.estimators_ = [each.trimmed(targets) for each in members]
-    estimator.weights_ = np.array([0.2, 0.3, 0.6])
+    estimator.weights_ = np.array([0.2, 0.3, 0.6, 0.1])
     assert_comes_back(estimator, tmp_path / "net.karnet", rows + 0.01)
 
 

@@ -43,7 +43,7 @@ from .leaves import (
 )
 from .member import Shape, activation
 from .search import ERROR, LEAST_STRETCH
-from .views import Stretched, View, WithScores, stretch, stretched
+from .views import Stretched, View, WithScores, stretch, stretched, total_variance
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -144,16 +144,16 @@ class Chain:
         rng = np.random.RandomState(self.rng.randint(2**31 - 1))
         return self._begun_with(self.name, self.view, kernel, rng, STARTS[kernel], root)
 
-    def joined(self, view: WithScores, A: Array) -> Chain:
-        """Return a chain of the view with scores, which shows rows as A.
+    def joined(self, view: WithScores, A: Array, weight: Array) -> Chain:
+        """Return a chain of the view with scores, which shows rows as A, of some weights.
 
         It begins with the best metric, and with scores of the same variance as the stretched rows.
         """
         n_scores = view.network.n_outputs
-        d = A.shape[1] - n_scores
-        root = np.ones(d) if self.best.root is None else self.best.root
-        size = np.sqrt(stretch(A[:, :d], root).var(axis=0).sum() / A[:, :d].var(axis=0).sum())
-        of_scores = np.full(n_scores, size)
+        own = A[:, : A.shape[1] - n_scores]
+        root = np.ones(own.shape[1]) if self.best.root is None else self.best.root
+        growth = total_variance(stretch(own, root), weight) / total_variance(own, weight)
+        of_scores = np.full(n_scores, np.sqrt(growth))
         if root.ndim == 1:
             root = np.concatenate([root, of_scores])
         else:
@@ -345,7 +345,7 @@ class LocalSearch:
         view = WithScores.of(chain.view, self.X[rows], targets)
         if view is None:
             return chain
-        scored = chain.joined(view, view(self.X[rows]))
+        scored = chain.joined(view, view(self.X[rows]), targets.weight)
         self._advance([scored], {scored: self._tables(rows, view)})
         if BEST(scored) > (1.0 - self.sizes.gain_of_scores) * BEST(chain):
             return chain

@@ -209,13 +209,10 @@ class WithScores:
         network = fit_additive(A, targets)
         if network is None:
             return None
-        variance = network.scores(A).var(axis=0).sum()
-        if not variance:
-            return None
-        hidden, last = network.layers
-        size = np.sqrt(A.var(axis=0).sum() / variance)
+        (hidden, last), weight = network.layers, targets.weight
+        size = np.sqrt(total_variance(A, weight) / total_variance(network.scores(A), weight))
         scaled = Network((hidden, replace(last, V=size * last.V, w=size * last.w)))
-        slopes = [np.mean(D**2, axis=0) for D in sensitivities(scaled, A)]
+        slopes = [weight @ D**2 / weight.sum() for D in sensitivities(scaled, A)]
         return cls(view, scaled, np.array(slopes))
 
     def __call__(self, X: Array) -> Array:
@@ -244,6 +241,12 @@ class Stretched:
 def stretch(A: Array, root: Array) -> Array:
     """Return rows multiplied by the root of a metric."""
     return np.asarray(A * root if root.ndim == 1 else A @ root)
+
+
+def total_variance(A: Array, weight: Array) -> float:
+    """Return the sum of the variances of columns; the weights of rows count as repeats."""
+    share = weight / weight.sum()
+    return float(np.sum(share @ (A - share @ A) ** 2))
 
 
 def stretched(view: View, root: Array) -> Stretched:
