@@ -10,12 +10,9 @@ import re
 import runpy
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import karnet
-from karnet import KARClassifier
-from karnet.accumulate import Accumulator
 from karnet.activations import ACTIVATIONS
 from tests.laws.test_imports import modules
 
@@ -41,20 +38,6 @@ def lines_of_python(page):
 PAGES = [page for page in sorted(DOCS.rglob("*.md")) if lines_of_python(page)]
 
 
-def rows_for_updates():
-    rng = np.random.default_rng(0)
-    X, A, B = rng.standard_normal((300, 4)), rng.standard_normal((40, 5)), rng.standard_normal(40)
-    y = (X[:, 0] > 0).astype(int)
-    other = KARClassifier((200,), hidden="random", alpha=1e-3, random_state=0).fit(X, y)
-    names = {"X1": X[:150], "y1": y[:150], "X2": X[150:], "y2": y[150:], "other": other}
-    return names | {"A": A, "B": B, "others": Accumulator(5, 1).add(A, B)}
-
-
-def network_for_files():
-    X = np.random.default_rng(0).standard_normal((60, 3))
-    return {"X": X, "net": KARClassifier((20,), alpha=1e-3, random_state=0).fit(X, X[:, 0] > 0)}
-
-
 def houses():
     lines = [f"{70 + 3 * i},{['north', 'south'][i % 2]},{200 + 9 * i + i % 2}" for i in range(40)]
     for name in ("houses.csv", "new-houses.csv"):
@@ -63,11 +46,7 @@ def houses():
 
 
 # What pages take for granted.
-GIVEN = {
-    "command-line.md": houses,
-    "files.md": network_for_files,
-    "updates.md": rows_for_updates,
-}
+GIVEN = {"command-line.md": houses}
 
 
 @pytest.mark.parametrize("module", modules(), ids=lambda module: module.__name__)
