@@ -35,7 +35,7 @@ def table(m, d=4, seed=0):
 @pytest.mark.parametrize("n", [40, 1600, 40_000, 100_000])
 def test_parts_are_disjoint_and_most_rows_shape_or_score(n, local_sizes):
     local_sizes(later_rows=32_000)
-    parts = divide(n, np.random.RandomState(0))
+    parts = divide(n, 1, np.random.RandomState(0))
     together = np.concatenate(parts)
     assert len(np.unique(together)) == len(together)
     assert all(len(part) for part in parts)
@@ -147,7 +147,7 @@ def test_a_single_tree_is_enough_for_classes_that_are_clearly_apart(clear):
 
 def test_tables_of_many_columns_have_larger_leaves_and_more_trees(local_sizes):
     X, y = table(900)
-    local_sizes(rows_of_large_leaves=100, gain_for_one_output=1.0, operations=1)
+    local_sizes(rows_of_large_leaves=100, gain_for_one_output=1.0, operations_of_one_output=1)
 
     def trees_and_rows():
         net = KARRegressorCV(width=200, random_state=0).fit(X, y)

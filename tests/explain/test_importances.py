@@ -13,7 +13,13 @@ from sklearn.inspection import permutation_importance
 from sklearn.metrics import roc_auc_score
 
 from karnet import KARClassifierCV, KARRegressorCV
-from karnet._explain.importances import _shuffles, class_errors, squared_errors
+from karnet._explain.importances import (
+    CLEAR_LEADS,
+    _shuffles,
+    class_errors,
+    most_faithful,
+    squared_errors,
+)
 
 
 @pytest.fixture(scope="module")
@@ -50,20 +56,65 @@ def test_errors_of_classes_are_the_error_rate_if_leads_are_clear():
     rng = np.random.RandomState(0)
     codes, predicted = rng.randint(3, size=(2, 50))
     Y, F = np.eye(3)[codes], np.eye(3)[predicted]
-    assert_allclose(class_errors(Y, F), codes != predicted)
+    for errors in class_errors(Y, F):
+        assert_allclose(errors, codes != predicted)
     # The order of the classes does not matter, nor does a constant that is added to all scores.
     F = F + rng.normal(size=F.shape)
     assert_allclose(class_errors(Y, F), class_errors(Y[:, ::-1], F[:, ::-1] + 3.0))
     # A higher score of the true class never has a higher error.
     assert np.all(class_errors(Y, F + 0.1 * Y) <= class_errors(Y, F))
+    # The last is the error rate even if leads are not clear.
+    assert_allclose(class_errors(Y, F)[-1], F.argmax(axis=1) != codes)
 
 
 def test_errors_of_classes_are_one_half_where_two_classes_tie():
-    assert_allclose(class_errors(np.eye(2), np.full((2, 2), 0.5)), 0.5)
+    assert_allclose(
+        class_errors(np.eye(2), np.full((2, 2), 0.5)), np.full((len(CLEAR_LEADS), 2), 0.5)
+    )
 
 
 def test_squared_errors_are_sums_over_outputs():
-    assert_allclose(squared_errors(np.zeros((2, 2)), np.array([[1.0, 2.0], [0.0, 3.0]])), [5, 9])
+    assert_allclose(squared_errors(np.zeros((2, 2)), np.array([[1.0, 2.0], [0.0, 3.0]])), [[5, 9]])
+
+
+def rises_of_counts(chances, n=1000):
+    """Return a measure in which a row of each column is wrong or not, and one without the noise."""
+    expected = np.repeat(np.asarray(chances)[:, None], n, axis=1)
+    return np.random.RandomState(0).binomial(1, expected).astype(float), expected
+
+
+def test_the_smooth_measure_is_used_if_it_says_the_same():
+    counts, expected = rises_of_counts([0.002, 0.003, 0.004, 0.006, 0.2])
+    share = np.full(1000, 1e-3)
+    assert most_faithful(np.stack([expected, counts], axis=1), share) == 0
+    assert most_faithful(np.stack([counts, counts], axis=1), share) == 0
+    # A factor of a measure does not change its shares.
+    assert most_faithful(np.stack([2.0 * expected, counts], axis=1), share) == 0
+
+
+@pytest.mark.parametrize("bias", [[0.0, 0.2], [0.2, 0.0], [0.1, 0.1]])
+def test_a_smooth_measure_that_counts_other_changes_is_not_used(bias):
+    counts, expected = rises_of_counts([0.02, 0.1])
+    smooth = expected + np.asarray(bias)[:, None]
+    assert most_faithful(np.stack([smooth, counts], axis=1), np.full(1000, 1e-3)) == 1
+
+
+def test_the_weights_of_rows_choose_the_measure():
+    counts, expected = rises_of_counts([0.02, 0.1])
+    other = np.arange(1000) % 2 == 0
+    smooth = np.where(other, expected[::-1], expected)
+    for rows, chosen in ((other, 1), (~other, 0)):
+        share = np.where(rows, 1.0, 1e-6)
+        assert most_faithful(np.stack([smooth, counts], axis=1), share) == chosen
+
+
+def test_a_column_has_no_importance_if_others_keep_all_classes_right_without_it():
+    rng = np.random.RandomState(0)
+    often, rare = rng.randint(2, size=500), rng.rand(500) < 0.1
+    X = np.column_stack([often, often, often, rare]).astype(float)
+    net = KARClassifierCV(random_state=0).fit(X, np.where(rare, 1 - often, often))
+    # Without one of three equal columns, scores change in all rows, and no class does.
+    assert_allclose(net.feature_importances_, [0.0, 0.0, 0.0, 1.0])
 
 
 def test_importances_are_0_or_above_two_standard_errors(friedman):

@@ -197,14 +197,15 @@ def _local_average(
     progress: Progress,
 ) -> Average:
     """Return the weighted sum of local members, judged by rows without a part in the search."""
-    parts, passes, n = divide(len(inputs), rng), inputs.passes, len(inputs)
+    n, n_outputs, passes = len(inputs), targets.Y.shape[1], inputs.passes
+    parts = divide(n, n_outputs, rng)
     sizes = budget.sizes
     leaf = budget.rows_of_leaf(inputs.shape, width or sizes.largest_leaf(n))
     half = max(leaf // 2, 1)  # the rows of leaves in most fits
     work_of_tree = float(n * half)
 
     def fit_work(n_networks: int) -> float:
-        n_trees = budget.trees(half, n_networks, inputs.shape[1])
+        n_trees = budget.trees(half, n_outputs, n_networks, inputs.shape[1])
         return n_networks * (n_trees + len(targets.splits or ())) * work_of_tree
 
     def ended(k: int, which: str) -> None:
@@ -221,7 +222,7 @@ def _local_average(
         leaf = budget.rows_of_leaf(inputs.shape, sizes.width_of_rotated)
     progress.plan(search=0.0, fit=fit_work(len(found)))
     d = sizes.n_directions if found[0].is_rotated else inputs.shape[1]
-    n_trees = partial(budget.trees, n_members=len(found), d=d)
+    n_trees = partial(budget.trees, n_outputs=n_outputs, n_members=len(found), d=d)
     options: dict[str, Any] = {"leaf": leaf, "passes": passes, "device": budget.device}
     members = []
     for k, each in enumerate(found, 1):
@@ -384,9 +385,11 @@ class Budget:
         h = (np.sqrt(linear**2 + 4.0 * square * left) - linear) / (2.0 * square)
         return int(np.clip(h, min(FEWEST, most), most))
 
-    def trees(self, leaf: int, n_members: int, d: int) -> int:
+    def trees(self, leaf: int, n_outputs: int, n_members: int, d: int) -> int:
         """Return the number of trees of a member, for leaves of some rows of d inputs."""
         if not perf_counter() - self.start < SAMPLE_SHARE * self.seconds:
             return 1
-        n = self.sizes.operations // (leaf * (d + KERNEL_OPERATIONS) * n_members)
+        one, sizes = n_outputs == 1, self.sizes
+        operations = sizes.operations_of_one_output if one else sizes.operations
+        n = operations // (leaf * (d + KERNEL_OPERATIONS) * n_members)
         return int(np.clip(n, self.sizes.least_trees(n_members, d), self.sizes.most_trees))

@@ -43,6 +43,8 @@ class LocalSizes:
     # Share of the rows that judge rounds and chains, and their largest number.
     judging_share: float = 0.2
     judging: int = 2000
+    # The same number for a single output: a few rows have most of the sum of its squared errors.
+    judging_of_one_output: int = 4000
     # Share of the rows that have no part in the search, and their smallest and largest number.
     scored_share: float = 0.1
     fewest_scored: int = 200
@@ -116,6 +118,7 @@ class LocalSizes:
     n_members_of_rotated: int = 1
     most_trees: int = 8
     operations: int = 340_000
+    operations_of_one_output: int = 680_000
 
     def least_trees(self, n_members: int, d: int) -> int:
         """Return the least number of trees of a member, for a table of d columns."""
@@ -141,6 +144,7 @@ DEVICE_SIZES = LocalSizes(
     rows_of_large_leaves=60000,
     most_trees=3,
     operations=10**8,
+    operations_of_one_output=10**8,
     n_directions=0,
 )
 

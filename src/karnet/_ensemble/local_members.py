@@ -46,10 +46,11 @@ class Parts(NamedTuple):
     scored: Indices  # rows without a part in the search, whose left-out predictions are honest
 
 
-def divide(n: int, rng: np.random.RandomState) -> Parts:
+def divide(n: int, n_outputs: int, rng: np.random.RandomState) -> Parts:
     """Divide n rows at random."""
     sizes, order = LOCAL_SIZES, rng.permutation(n)
-    n_judging = max(min(int(sizes.judging_share * n), sizes.judging), 1)
+    most = sizes.judging_of_one_output if n_outputs == 1 else sizes.judging
+    n_judging = max(min(int(sizes.judging_share * n), most), 1)
     free = n - n_judging - sizes.later_rows
     fewest = max(int(sizes.scored_share * n), min(n // 4, sizes.fewest_scored))
     n_scored = min(max(fewest, free), sizes.scored)

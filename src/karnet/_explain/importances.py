@@ -28,13 +28,17 @@ OPERATIONS = 1e11
 FEWEST_ROWS = 100
 # The operations of a kernel value besides those of a distance, as a number of inputs.
 KERNEL_OPERATIONS = 30
-# The lead of a class over all others from which on a row counts as right, or as wrong.
-CLEAR_LEAD = 0.5
+# Leads of a class over all others from which on a row counts as right, or as wrong. From the first
+# to the last, which is the plain error rate, rises have less bias and larger standard errors.
+CLEAR_LEADS = (0.5, 0.25, 0.125, 0.0)
+# The number of divisions of the rows into halves that choose among them.
+N_DIVISIONS = 10
 # Standard errors below which a rise may be chance.
 CHANCE = 2.0
 
 
-# From targets and predictions of rows to the error of each row.
+# From targets and predictions of rows to errors of the shape (measures, rows). The last measure is
+# the error whose rises are wanted, and the others are smoother.
 Errors = Callable[[Array, Array], Array]
 
 
@@ -58,21 +62,22 @@ def sampled_rows(n: int, n_features: int) -> Indices:
 
 
 def squared_errors(Y: Array, F: Array) -> Array:
-    """Return the squared error of each row, summed over outputs."""
-    return np.asarray(np.sum((Y - F) ** 2, axis=1))
+    """Return the squared error of each row, summed over outputs: one measure."""
+    return np.asarray(np.sum((Y - F) ** 2, axis=1))[None]
 
 
 def class_errors(Y: Array, F: Array) -> Array:
-    """Return the error of each row's class: 0 if it is right, 1 if it is wrong.
+    """Return the errors of each row's class for each of CLEAR_LEADS: 0 if right, 1 if wrong.
 
     Y are indicators of classes, and F scores. If the score of the true class differs from the
-    largest of all others by less than CLEAR_LEAD, the error is between 0 and 1 and linear in the
+    largest of all others by less than a clear lead, the error is between 0 and 1 and linear in the
     difference. The standard error is smaller than that of the plain error rate, in which only rows
-    count whose predicted class changes.
+    count whose predicted class changes. The error is one half if two classes tie.
     """
     true = Y > 0.5
     lead = F[true] - np.where(true, -np.inf, F).max(axis=1)
-    return np.asarray(np.clip(0.5 - lead / (2.0 * CLEAR_LEAD), 0.0, 1.0))
+    shares = [np.clip(lead / clear, -1.0, 1.0) if clear else np.sign(lead) for clear in CLEAR_LEADS]
+    return 0.5 - 0.5 * np.array(shares)
 
 
 def rises_of_error(
@@ -87,8 +92,9 @@ def rises_of_error(
 ) -> tuple[Array, Array]:
     """Return the rises of the error for each column, and their standard errors.
 
-    `of_rows` computes the errors of rows from their targets and predictions. A rise that is not
-    more than CHANCE of its standard errors is 0: the order of such rises would be chance.
+    `of_rows` computes the errors of rows from their targets and predictions; of several measures,
+    the most faithful one is used. A rise that is not more than CHANCE of its standard errors is 0:
+    the order of such rises would be chance.
     `weights` and `offset` are those of the sum of the members. `origins` are the columns of which
     the features were made: features of one column are shuffled together. `row_weight` are the
     weights of all training rows. If trees divide the rows, the first tree of each member is used.
@@ -110,22 +116,65 @@ def rises_of_error(
 
     before = errors(X)
 
-    def rise(column: int) -> tuple[float, float]:
+    def rise(column: int) -> Array:
         features = origins == column
+        rises = np.zeros_like(before)
         if np.all(X[:, features] == X[:1, features]):
-            return 0.0, 0.0
-        rises = np.zeros(m)
+            return rises
         for order in orders:
             changed = X.copy()
             changed[:, features] = X[np.ix_(order, features)]
             rises += (errors(changed) - before) / n_shuffles
-        mean = float(share @ rises)
-        return mean, float(np.sqrt(share**2 @ (rises - mean) ** 2))
+        return rises
 
+    with closing(in_order(rise, [int(column) for column in columns])) as each:
+        rises = np.array(list(each)).reshape(len(columns), *before.shape)
     found = np.zeros((2, int(origins.max(initial=-1)) + 1))
-    with closing(in_order(rise, [int(column) for column in columns])) as rises:
-        found[:, columns] = np.array(list(rises)).T
-    return np.where(found[0] > CHANCE * found[1], found[0], 0.0), found[1]
+    found[:, columns] = _above_chance(rises[:, most_faithful(rises, share)], share)
+    return found[0], found[1]
+
+
+def most_faithful(rises: Array, share: Array) -> int:
+    """Return the number of the measure whose importances are closest to those of other rows.
+
+    `rises` has the shape (columns, measures, rows), and `share` holds the weights of the rows.
+    Importances by each measure come from a random half of the rows, and are compared with those by
+    the last measure in the other half: the sum over columns of the products of the square roots is
+    largest, on average over divisions. A smooth measure has smaller standard errors, and is closest
+    unless it counts changes of scores that do not change the last measure. Of equal ones it is the
+    first.
+    """
+    if rises.shape[1] == 1:
+        return 0
+    rng = np.random.RandomState(0)
+    total = np.zeros(rises.shape[1])
+    for _ in range(N_DIVISIONS):
+        order = rng.permutation(len(share))
+        one, other = order[::2], order[1::2]
+        for rows, others in ((one, other), (other, one)):
+            found = _above_chance(rises[..., rows], share[rows])[0]
+            wanted = rises[:, -1, others] @ share[others]
+            total += _root_shares(wanted) @ _root_shares(found)
+    return int(np.argmax(total))
+
+
+def _above_chance(rises: Array, share: Array) -> tuple[Array, Array]:
+    """Return means over rows, which are 0 if they may be chance, and their standard errors."""
+    share = share / share.sum()
+    mean = rises @ share
+    error = np.sqrt((rises - mean[..., None]) ** 2 @ share**2)
+    return np.where(mean > CHANCE * error, mean, 0.0), error
+
+
+def _root_shares(rises: Array) -> Array:
+    """Return square roots of the shares of columns, the first axis; without a rise they are 0.
+
+    A rise of the error rate is a number of rows, so its standard error grows as its square root.
+    The standard errors of the roots are about the same for columns that matter much or little.
+    """
+    rises = np.maximum(rises, 0.0)
+    total = rises.sum(axis=0)
+    return np.sqrt(rises / np.where(total > 0.0, total, 1.0))
 
 
 def _operations(member: Member) -> float:
