@@ -2,9 +2,10 @@
 A table with mixed columns
 ==========================
 
-This example fits a table with text, dates, numbers and missing values. skrub's TableVectorizer
-encodes the columns, an imputer fills the missing values, and the network selects its own
-hyper-parameters. The pipeline is saved to a file that runs no code when it is loaded.
+This example fits a table with categories, dates, numbers and missing values, and saves the model to
+a file that runs no code when it is loaded. :class:`~karnet.KARRegressorCV` can fit such a data
+frame directly (:doc:`/start`). Here, a pipeline encodes the columns with skrub's TableVectorizer
+and imputes the missing values, so that you can replace each step by another one.
 """
 
 # %%
@@ -50,8 +51,8 @@ print(flats.head(4).to_string())
 # %%
 # The pipeline
 # ------------
-# The pipeline needs no information about the columns. Each category becomes an indicator column, so
-# a category that was not in the training set has zeros in all of them.
+# TableVectorizer finds the type of each column. Each category becomes an indicator column, and a
+# category that was not in the training set has zeros in all indicator columns.
 
 X, X_new, y, y_new = train_test_split(flats, rent, random_state=0)
 indicators = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
@@ -67,7 +68,7 @@ print(f"R^2 estimated {pipeline[-1].best_score_:.3f}, on the test set {score:.3f
 # %%
 # Prediction intervals
 # --------------------
-# Nine of ten rents should lie inside their intervals.
+# About nine of ten rents lie inside their 90 % intervals.
 
 ends = pipeline[-1].predict_interval(pipeline[:-1].transform(X_new), coverage=0.9)
 inside = np.mean((ends[:, 0] <= y_new) & (y_new <= ends[:, 1]))
@@ -84,8 +85,8 @@ plt.show()
 # %%
 # Save and load the pipeline
 # --------------------------
-# The loaded pipeline also predicts a flat in a new part of town with missing values. ``karnet fit``
-# does all of this from the command line: :doc:`/command-line`.
+# The loaded pipeline also predicts the rent of a flat in a new part of town, with missing values.
+# ``karnet fit`` does the same from the command line: :doc:`/command-line`.
 
 with tempfile.TemporaryDirectory() as folder:
     file = Path(folder) / "rents.karnet"

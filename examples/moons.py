@@ -2,9 +2,9 @@
 Two moons: beyond linear scores
 ===============================
 
-A pulled-back network with two classes depends on its inputs only through linear scores. No straight
-line separates two interleaved moons, and neither does this network. Other hidden layers of karnet
-separate them, and are still solved in closed form.
+The paper's network with two classes depends on its inputs only through linear scores. No straight
+line separates two interleaved moons, and neither does this network. Networks with other hidden
+layers separate them, and still have a closed-form solution.
 """
 
 # %%

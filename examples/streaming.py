@@ -2,9 +2,9 @@
 Fitting data larger than memory
 ===============================
 
-Fitting a layer is a sum over rows, so the rows can be read one block at a time: from files, from a
-database or, as in this example, from a function. The network is the same as from all rows at once,
-bit for bit.
+A layer is fitted from sums over rows, so the rows can be read one block at a time: from files, from
+a database or, as in this example, from a function. The network is the same as from all rows at
+once, bit for bit.
 """
 
 # %%

@@ -2,9 +2,9 @@
 What does my model know?
 ========================
 
-A model that predicts well may still be used wrongly. This example asks a fitted network which
-columns matter, how predictions depend on them, which training rows are behind a single prediction,
-how sure the prediction is, and for which rows it should not be used.
+This example shows which columns matter for the predictions of a fitted model, how the predictions
+depend on them, which training rows influence a single prediction, how certain the prediction is,
+and for which rows the model should not be used.
 """
 
 # %%
@@ -32,20 +32,21 @@ print(f"R^2 by leave-one-out {net.best_score_:.2f}, on new patients {net.score(X
 # %%
 # Which columns matter?
 # ---------------------
-# The importance of a column is the rise of the left-out error when its values are shuffled, as a
-# share of all rises. It has a standard error, and it is 0 if the rise may be chance.
+# The importance of a column is the increase of the left-out error when its values are shuffled, as
+# a share of the sum over all columns. It is 0 if the increase may be chance. The bars show standard
+# errors.
 
 order = np.argsort(net.feature_importances_)
 figure, axes = plt.subplots(figsize=(6.0, 3.2), layout="constrained")
 importances, errors = net.feature_importances_[order], net.feature_importances_se_[order]
 axes.barh(names[order], importances, xerr=errors, color="#2a7fc4", capsize=2)
-axes.set(xlabel="share of the rises of the left-out error")
+axes.set(xlabel="importance: share of the increases of the left-out error")
 plt.show()
 
 # %%
-# Columns that say the same share their importance. If a second scale measures the body mass index,
-# with small errors, the network predicts as well as before. Each of the two columns can now replace
-# the other, and the importance of each of them is smaller.
+# Columns with the same information share their importance. We add a second measurement of the body
+# mass index, with small errors. Each of the two columns can now replace the other, and the
+# importance of each of them is smaller.
 
 rng = np.random.RandomState(0)
 again = X[:, names == "bmi"] + rng.normal(0.0, 0.5, (len(X), 1))
@@ -56,8 +57,8 @@ print(f"importance of bmi once {once:.0%}, of bmi twice {both[0]:.0%} and {both[
 # %%
 # How do predictions depend on them?
 # ----------------------------------
-# A thin curve is the prediction for one patient with other values of a column, and the thick curve
-# is the mean. scikit-learn draws these figures for any of its estimators.
+# Each thin curve shows the prediction for one patient as a function of a column, and the dashed
+# curve is their mean. scikit-learn draws these figures for any estimator.
 
 first = np.argsort(-net.feature_importances_)[:2]
 figure, places = plt.subplots(1, 2, figsize=(8.0, 3.2), layout="constrained")
@@ -68,8 +69,8 @@ plt.show()
 # %%
 # Why this prediction?
 # --------------------
-# We take the new patient with the highest prediction. `column_effects` says how far each column
-# moved the prediction from its mean over values of other patients.
+# We take the new patient with the highest prediction. `column_effects` returns the effect of each
+# column: the prediction, minus the mean prediction with values of other patients in that column.
 
 patient = X_new[[net.predict(X_new).argmax()]]
 prediction = net.predict(patient)[0]
@@ -80,9 +81,9 @@ for k in np.argsort(-np.abs(effects))[:3]:
     print(f"{names[k]:4s} {patient[0, k]:6.1f}  effect {effects[k]:+.0f}")
 
 # %%
-# `row_influence` says how the prediction would change without each training patient, without a
-# new fit. The most influential patients are not always the most similar ones: a similar patient
-# whose target is as predicted changes little.
+# `row_influence` computes how the prediction would change without each training patient, and needs
+# no new fit. The most influential patients are not always the most similar ones: a similar patient
+# has little influence if the target is as predicted.
 
 influence = row_influence(net, patient)
 for k in influence.most_alike(3)[0]:
@@ -93,9 +94,9 @@ plt.show()
 # %%
 # For which rows should it not be used?
 # -------------------------------------
-# The novelty of a row is above 1 if it is farther from all training rows than 95 % of these are
-# from each other. We make foreign patients of new ones by shuffling every column independently:
-# each value is possible, but the values do not go together.
+# The novelty of a row is its distance from the most similar training row. It is above 1 if this
+# distance is larger than that of 95 % of the training rows. We make foreign patients of new ones by
+# shuffling every column independently: each value is plausible, but the combination is not.
 
 foreign = np.column_stack([rng.permutation(column) for column in X_new.T])
 novelty = np.concatenate([net.novelty(X_new), net.novelty(foreign)])
@@ -105,5 +106,5 @@ print(f"novelty above 1: {np.mean(novelty[~is_foreign] > 1.0):.0%} of the new pa
 print(f"and {np.mean(novelty[is_foreign] > 1.0):.0%} of the foreign ones, AUROC {auroc:.2f}")
 
 # %%
-# ``karnet fit --report`` writes these answers, and the groups of rows for which the model is wrong
-# most, on one page: :doc:`/command-line`. The guide :doc:`/understanding` says when to use which.
+# ``karnet fit --report`` writes these answers on one page, together with the groups of rows that
+# have the largest errors: :doc:`/command-line`. The guide :doc:`/understanding` has the details.

@@ -3,7 +3,7 @@ XOR with two and five layers
 ============================
 
 XOR is the smallest problem that is not linearly separable: the target is 1 if exactly one of two
-inputs is 1. It is the paper's first experiment. Networks with the logit in every layer fit it in
+inputs is 1. It is the paper's first experiment. Networks with the logit in every layer learn XOR in
 one pass, for nearly every draw of the initial weights.
 """
 
