@@ -359,8 +359,10 @@ def correlations(means: Mapping[str, Agreement], mean: Agreement) -> list[str]:
         f"{N_HELD_OUT} of the others are held out.",
         "For classes, `feature_importances_` are shares of the rises of an error rate in which a "
         "row counts as wrong in part if the score of its class differs from the largest other "
-        "score by less than 0.5. Rises of less than two standard errors are 0, and the correlation "
-        "is 0 if all are. "
+        "score by less than a width. The width is 0.5, 0.25, 0.125 or 0, and is chosen for each "
+        "table from its training rows alone: the one with which importances from half of the rows "
+        "are closest to those by the plain error rate from the other half. Rises of less than two "
+        "standard errors are 0, and the correlation is 0 if all are. "
         "*Squared error* is the correlation with permutation importances by the squared error; "
         "for classes, that of the decision function from "
         "the indicators of the classes. *Metric* is the correlation with the default scoring for "

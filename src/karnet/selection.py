@@ -98,9 +98,10 @@ class KARClassifierCV(Scored, ClassifierMixin, KARNetworkCV):
         The rise of the left-out error when the values of a feature are shuffled, as a share of the
         sum over all features. The error is the squared error of a regressor, and the error rate of
         a classifier, in which a row counts as wrong in part if the score of its class differs from
-        the largest other score by less than 0.5. Rises of less than two standard errors are 0. All
-        indicators of a column are shuffled together. Features that say the same share their
-        importance. It is computed when it is first asked for, from up to 2000 rows.
+        the largest other score by less than a width of at most 0.5, which is chosen for the table.
+        Rises of less than two standard errors are 0. All indicators of a column are shuffled
+        together. Features that say the same share their importance. It is computed when it is first
+        asked for, from up to 2000 rows.
     feature_importances_se_ : ndarray of shape (n_features,)
         The standard errors of `feature_importances_`.
     input_metric_ : ndarray of shape (n_features,)
@@ -361,9 +362,10 @@ class KARRegressorCV(Scored, RegressorMixin, KARNetworkCV):
         The rise of the left-out error when the values of a feature are shuffled, as a share of the
         sum over all features. The error is the squared error of a regressor, and the error rate of
         a classifier, in which a row counts as wrong in part if the score of its class differs from
-        the largest other score by less than 0.5. Rises of less than two standard errors are 0. All
-        indicators of a column are shuffled together. Features that say the same share their
-        importance. It is computed when it is first asked for, from up to 2000 rows.
+        the largest other score by less than a width of at most 0.5, which is chosen for the table.
+        Rises of less than two standard errors are 0. All indicators of a column are shuffled
+        together. Features that say the same share their importance. It is computed when it is first
+        asked for, from up to 2000 rows.
     feature_importances_se_ : ndarray of shape (n_features,)
         The standard errors of `feature_importances_`.
     input_metric_ : ndarray of shape (n_features,)
