@@ -1,4 +1,4 @@
-"""The contenders, all as they are by default: those of the small tables and a few more."""
+"""The contenders, all with default parameters: those of the small tables and a few more."""
 
 from __future__ import annotations
 
@@ -81,12 +81,12 @@ def _xrfm_regressor(_: Array, seed: int) -> Any:
 
 
 _SMALL = peers.CONTENDERS
-_DEFAULT = "as it is by default"
+_DEFAULT = "default parameters"
 TABLE = (
     replace(
         _SMALL["KARCV"],
         name=OURS,
-        about="`KARClassifierCV` and `KARRegressorCV` as they are by default",
+        about="`KARClassifierCV` and `KARRegressorCV` with default parameters",
     ),
     _SMALL["LightGBM"],
     Contender("XGBoost", _xgboost_classifier, _xgboost_regressor, _DEFAULT, package="xgboost"),
@@ -102,7 +102,7 @@ TABLE = (
         _SMALL["xRFM"],
         classifier=_xrfm_classifier,
         regressor=_xrfm_regressor,
-        about="as it is by default; standardised numbers, a held-out fifth of the training rows "
+        about="default parameters; standardised numbers, a held-out fifth of the training rows "
         "for its own validation",
     ),
 )

@@ -55,7 +55,7 @@ class LocalSizes:
     view_margins: tuple[float, ...] = (0.05, 0.0, 0.0)
     # Scores of an additive network are tried as further columns if the error is at least this share
     # of the variance of the targets, and they are taken if the error falls by at least this share.
-    share_for_scores: float = 0.05
+    share_for_scores: float = 0.1
     gain_of_scores: float = 0.1
     # Rows that shape the metric in later rounds, which the best view takes.
     later_rows: int = 32000
