@@ -17,7 +17,7 @@ from .._rows.inputs import Inputs
 from .._util.progress import Progress, Report
 from .._util.types import Array, Indices, Mask
 from .folds import Folds, can_be_folded, without_folds
-from .leaves import LOCAL_SIZES, LocalSizes, sizes_for
+from .leaves import LocalSizes, sizes_for
 from .local_members import (
     Parts,
     divide,
@@ -211,7 +211,8 @@ def _local_average(
     def ended(k: int, which: str) -> None:
         progress.step("fit", f"network {k} of {len(found)}, {which}", n, work_of_tree)
 
-    progress.plan(fit=fit_work(min(n_members, LOCAL_SIZES.n_members)))
+    n_members = min(n_members, budget.members(half, n_outputs, inputs.shape[1]))
+    progress.plan(fit=fit_work(n_members))
     some = np.sort(np.concatenate([parts.shaping, parts.judging]))
     shaping, judging = (np.searchsorted(some, rows) for rows in (parts.shaping, parts.judging))
     places, has_time = Parts(shaping, judging, parts.scored[:0]), partial(budget.searches, False)
@@ -318,8 +319,6 @@ WHOLE_COST = 10.0
 FIT_COST = 0.3
 # Seconds per distance and input.
 DISTANCE_SECONDS = 1e-9
-# The operations of a kernel value besides those of a distance, as a number of inputs.
-KERNEL_OPERATIONS = 30
 # About the number of times that a row is in a leaf that is solved, in search and fit.
 N_SOLVED = 20.0
 # The share of the time for a search that uses all rows.
@@ -385,11 +384,15 @@ class Budget:
         h = (np.sqrt(linear**2 + 4.0 * square * left) - linear) / (2.0 * square)
         return int(np.clip(h, min(FEWEST, most), most))
 
+    def members(self, leaf: int, n_outputs: int, d: int) -> int:
+        """Return the largest number of members, for leaves of some rows of d inputs."""
+        most, sizes = self.sizes.most_members, self.sizes
+        enough = sizes.trees_within(leaf, n_outputs, most, d) >= sizes.fewest_trees
+        return most if enough else sizes.n_members
+
     def trees(self, leaf: int, n_outputs: int, n_members: int, d: int) -> int:
         """Return the number of trees of a member, for leaves of some rows of d inputs."""
         if not perf_counter() - self.start < SAMPLE_SHARE * self.seconds:
             return 1
-        one, sizes = n_outputs == 1, self.sizes
-        operations = sizes.operations_of_one_output if one else sizes.operations
-        n = operations // (leaf * (d + KERNEL_OPERATIONS) * n_members)
+        n = self.sizes.trees_within(leaf, n_outputs, n_members, d)
         return int(np.clip(n, self.sizes.least_trees(n_members, d), self.sizes.most_trees))

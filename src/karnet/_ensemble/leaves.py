@@ -23,7 +23,8 @@ SINGLE_RIDGE = {"gaussian": 0.9e-3, "laplace": 0.9e-5, "laplace_l1": 0.9e-5}
 # Smallest error, as a share of the variance of the targets, for which it does.
 SINGLE_ERROR = 1e-3
 
-
+# The operations of a kernel value besides those of a distance, as a number of inputs.
+KERNEL_OPERATIONS = 30
 # The search for scale and ridge ends at this share of the error that is small enough for a table.
 ENOUGH_SHARE = 0.3
 
@@ -60,12 +61,13 @@ class LocalSizes:
     # Rows that shape the metric in later rounds, which the best view takes.
     later_rows: int = 32000
     n_later_rounds: int = 4
+    later_rounds_of_one_output: int = 6
     # Rounds of other kernels, as long as their errors fall.
     n_branch_rounds: int = 2
     # Rounds without a lower error after which a chain ends.
     patience: int = 1
-    # The same for a single output, and for many rows that shape the metric. Then there are twice as
-    # many later rounds, and twice as many rows that select scale and ridge.
+    # The same for a single output, and for many rows that shape the metric. Then there are more
+    # later rounds (for many rows twice as many), and twice as many rows select scale and ridge.
     patience_of_one_output: int = 2
     patience_of_many_rows: int = 4
     many_rows: int = 16000
@@ -100,8 +102,10 @@ class LocalSizes:
     short_share: float = 1e-3
     # Members whose error exceeds the least by more than this share are left out.
     margin: float = 0.25
-    # Largest number of members.
+    # Largest number of members, and the same where the operations of a prediction allow more trees
+    # than each must have.
     n_members: int = 2
+    most_members: int = 3
     # Members whose weight is at most this share of the largest are left out too.
     least_weight: float = 0.05
     # Trees of a member at least and at most, and about the operations that predict a row.
@@ -118,12 +122,17 @@ class LocalSizes:
     n_members_of_rotated: int = 1
     most_trees: int = 8
     operations: int = 340_000
-    operations_of_one_output: int = 680_000
+    operations_of_one_output: int = 420_000
 
     def least_trees(self, n_members: int, d: int) -> int:
         """Return the least number of trees of a member, for a table of d columns."""
         wide = -(-self.trees_of_wide // n_members) if d > self.wide else 0
         return max(self.fewest_trees, wide)
+
+    def trees_within(self, leaf: int, n_outputs: int, n_members: int, d: int) -> int:
+        """Return the number of trees of each member that the operations of a prediction allow."""
+        operations = self.operations_of_one_output if n_outputs == 1 else self.operations
+        return operations // (leaf * (d + KERNEL_OPERATIONS) * n_members)
 
     def largest_leaf(self, n: int) -> int:
         """Return the largest number of rows of a leaf, for a table of n rows."""
@@ -135,7 +144,7 @@ LOCAL_SIZES = LocalSizes()
 DEVICE_SIZES = LocalSizes(
     width=60000,
     leaf=8000,
-    leaf_of_one_output=6000,
+    leaf_of_one_output=12000,
     leaf_of_classes=8000,
     patience_of_one_output=1,
     patience_of_many_rows=2,
@@ -145,6 +154,7 @@ DEVICE_SIZES = LocalSizes(
     most_trees=3,
     operations=10**8,
     operations_of_one_output=10**8,
+    most_members=2,
     n_directions=0,
 )
 

@@ -93,10 +93,9 @@ def near_best(found: list[Round], n_members: int, Y: Array) -> list[Round]:
     most = (1.0 + LOCAL_SIZES.margin) * found[0].error
     near = [each for each in found if each is best[each.shape.kernel] and each.error <= most]
     share = LOCAL_SIZES.short_share / (float(Y.var(axis=0).sum()) or 1.0)
-    most_members = LOCAL_SIZES.n_members
     if found[0].is_rotated:
-        most_members = LOCAL_SIZES.n_members_of_rotated
-    few = near[: min(n_members, most_members)]
+        n_members = min(n_members, LOCAL_SIZES.n_members_of_rotated)
+    few = near[:n_members]
     return [replace(each, view=shortened(each.view, share * each.error)) for each in few]
 
 

@@ -256,14 +256,17 @@ class LocalSearch:
         return self.sizes.patience_of_one_output if one_output else self.sizes.patience
 
     @property
-    def _factor(self) -> int:
-        """The factor of the number of later rounds, and of rows that select scale and ridge."""
-        return 1 + (self._patience > self.sizes.patience)
+    def _n_later_rounds(self) -> int:
+        """The largest number of later rounds."""
+        patience, n = self._patience, self.sizes.n_later_rounds
+        if patience == self.sizes.patience:
+            return n
+        return 2 * n if self._has_many_rows else self.sizes.later_rounds_of_one_output
 
     @property
     def _tuned_rows(self) -> int:
         """The largest number of rows of a leaf that select scale and ridge."""
-        return self._factor * self.sizes.tuned_rows
+        return (1 + (self._patience > self.sizes.patience)) * self.sizes.tuned_rows
 
     @property
     def _has_many_rows(self) -> bool:
@@ -293,7 +296,7 @@ class LocalSearch:
         It has another round with scores.
         """
         first = n_views + len(self.sizes.view_margins)
-        later = self._factor * self.sizes.n_later_rounds + 2 * (len(STARTS) - 1)
+        later = self._n_later_rounds + 2 * (len(STARTS) - 1)
         work = first * self._work(self.sizes.first_rows) + later * self._work(len(self.shaping))
         self.progress.plan(search=work)
 
@@ -362,7 +365,7 @@ class LocalSearch:
         # Leaves of rotated rows are larger than those of the search, and need less of a metric.
         patience = self.sizes.patience if chain.best.is_rotated else self._patience
         chain.counted = len(chain.rounds) if more else 0
-        for number in range(self._factor * self.sizes.n_later_rounds):
+        for number in range(self._n_later_rounds):
             counts = number or not more  # whether there is a round that counts
             if counts and not (chain.goes_on(patience) and self._goes_on(chain)):
                 break
