@@ -186,3 +186,9 @@ def test_pixels_are_shown_by_their_principal_directions(local_sizes):
     assert net.score(wide, y) > 0.5
     assert net.input_metric_.shape == (30,)
     assert net.feature_importances_.shape == (30,)
+
+
+def test_constant_inputs_are_predicted_by_the_mean():
+    y = np.random.default_rng(0).standard_normal(900)
+    net = KARRegressorCV(width=150, random_state=0).fit(np.ones((900, 2)), y)
+    np.testing.assert_allclose(net.predict(np.ones((3, 2))), np.mean(y), atol=0.05)

@@ -154,8 +154,11 @@ def test_scores_of_weights_are_those_of_repeats():
     np.testing.assert_allclose(scored(X, y, weight)(X), expected(X), atol=1e-8)
 
 
-def test_there_are_no_scores_of_constant_targets_or_of_too_many_columns():
+def test_there_are_no_scores_without_effects_or_of_too_many_columns():
     assert scored(X, np.ones(60), ONES) is None
+    assert scored(np.ones((60, 2)), X[:, 0], ONES) is None
+    corners = np.tile([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]], (15, 1))
+    assert scored(corners, np.abs(corners[:, 0] - corners[:, 1]), ONES) is None
     wide = rng.standard_normal((20, 1100))
     assert scored(wide, wide[:, 0], np.ones(20)) is None
 

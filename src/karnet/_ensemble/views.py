@@ -38,6 +38,8 @@ SHARES = np.array([0.25, 0.75, SHARE_OF_TAIL, 1.0 - SHARE_OF_TAIL]) - 1e-9
 MOST_COLUMNS = 0.5
 # How near.
 NEARLY = 0.9
+# Least share of the variance of the targets that scores have.
+LEAST_EXPLAINED = 0.01
 # Largest number of nodes for the interpolation of the ranks of a column.
 MOST_NODES = 1000
 
@@ -201,7 +203,7 @@ class WithScores:
 
     @classmethod
     def of(cls, view: View, X: Array, targets: RidgeTargets) -> WithScores | None:
-        """Return the view with scores fitted to these rows, or None if there are none.
+        """Return the view with scores fitted to these rows; None if they explain hardly anything.
 
         The scores together have the same variance as the columns of the view below.
         """
@@ -210,7 +212,10 @@ class WithScores:
         if network is None:
             return None
         (hidden, last), weight = network.layers, targets.weight
-        size = np.sqrt(total_variance(A, weight) / total_variance(network.scores(A), weight))
+        variance = total_variance(network.scores(A), weight)
+        if not variance > LEAST_EXPLAINED * total_variance(targets.Y, weight):
+            return None
+        size = np.sqrt(total_variance(A, weight) / variance)
         scaled = Network((hidden, replace(last, V=size * last.V, w=size * last.w)))
         slopes = [weight @ D**2 / weight.sum() for D in sensitivities(scaled, A)]
         return cls(view, scaled, np.array(slopes))
@@ -288,7 +293,7 @@ def shortened(view: View, share: float) -> View:
     Directions that the metric hardly stretches are left out: together they contribute at most about
     the given share to the squares of distances.
     """
-    if not isinstance(view, Stretched) or view.root.ndim == 1:
+    if not isinstance(view, Stretched) or view.root.ndim == 1 or not len(view.root):
         return view
     U, s, _ = np.linalg.svd(view.root, full_matrices=False)
     remaining = np.cumsum(s[::-1] ** 2)[::-1]  # from each direction on

@@ -24,9 +24,10 @@ ROUNDING = 1e-9
 def fit_additive(A: Array, targets: RidgeTargets) -> Network | None:
     """Fit an additive network to rows A, with the ridge of the least leave-one-out error.
 
-    None is returned if there are more inputs than units, or if nothing varies.
+    None is returned if there are more inputs than units, no inputs, or constant targets.
     """
-    n_units = min(UNITS_OF_INPUT, MOST_UNITS // max(A.shape[1], 1))
+    d = A.shape[1]
+    n_units = min(UNITS_OF_INPUT, MOST_UNITS // d) if d else 0
     if not n_units or not np.ptp(targets.Y, axis=0).any():
         return None
     hidden = _hinges(A, targets.weight / targets.weight.sum(), n_units)

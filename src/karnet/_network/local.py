@@ -103,7 +103,7 @@ def grow_tree(A: Array, most: int, rng: np.random.RandomState) -> tuple[Tree, li
         if parent >= 0:
             children[parent][side] = place
     tree = Tree(
-        np.array(directions, dtype=A.dtype).reshape(-1, A.shape[1]),
+        np.array(directions, dtype=A.dtype).reshape(len(directions), A.shape[1]),
         np.array(thresholds, dtype=A.dtype),
         np.array(children, dtype=np.intp).reshape(-1, 2),
     )
