@@ -116,8 +116,8 @@ class LocalSizes:
     trees_of_wide: int = 6
     # Principal directions that replace so many columns if they have at least this share of the
     # variance, and then the rows of a leaf at most and the largest number of members.
-    n_directions: int = 100
-    share_of_directions: float = 0.9
+    n_directions: int = 64
+    share_of_directions: float = 0.85
     width_of_rotated: int = 4000
     n_members_of_rotated: int = 1
     most_trees: int = 8
