@@ -28,8 +28,8 @@ each table, in a process of its own with one thread, and scored on the same held
 - Memory is the peak of the process during the fit minus its memory before the fit. The table is in
   memory before the fit.
 - Log-loss is scikit-learn's, which replaces a probability of 0 by 2e-16.
-- The time for one row is the median of 25 predictions of the same row, of five in older measurements (all but
-  those of karnet on MNIST)."""
+- The time for one row is the median of 25 predictions of the same row, of five in older
+  measurements (all but those of karnet on MNIST)."""
 OWN_SCORES = """\
 ## Own score of karnet
 
