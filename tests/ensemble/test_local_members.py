@@ -175,6 +175,18 @@ def test_steps_of_a_sum_of_effects_are_found_by_scores():
     assert all("scores" not in each.shape.view for each in net.estimators_)
 
 
+def test_the_diagonal_of_the_metric_helps_if_few_of_many_columns_matter(local_sizes):
+    X, y = table(600, d=30)
+    new_X, new_y = table(3000, d=30, seed=1)
+
+    def score():
+        return KARRegressorCV(width=150, random_state=0).fit(X, y).score(new_X, new_y)
+
+    with_diagonal = score()
+    local_sizes(columns_of_full=30)
+    assert with_diagonal > score() + 0.1
+
+
 def test_pixels_are_shown_by_their_principal_directions(local_sizes):
     X, y = table(900)
     wide = X @ np.random.default_rng(1).standard_normal((4, 30)) + 0.01

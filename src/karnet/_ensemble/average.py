@@ -229,7 +229,7 @@ def _local_average(
     for k, each in enumerate(found, 1):
         A = inputs.map(partial(_shown, each.view))
         report = partial(ended, k)
-        rows = targets, parts.scored
+        rows = targets, np.concatenate([parts.judging, parts.scored])
         members.append(fit_local(each, n_trees, A, *rows, rng=rng, ended=report, **options))
     honest = np.zeros(n, dtype=bool)
     honest[parts.scored] = True
@@ -240,8 +240,9 @@ def _local_average(
         ]
     judged = np.isfinite(np.sum([member.left_out for member in members], axis=0)).all(axis=1)
     honest = judged & honest if (judged & honest).any() else judged
-    members, weights, offset = weighted(members, targets, honest)
+    members, weights, offset = weighted(members, targets, judged)
     total = sum(w * member.left_out for w, member in zip(weights, members, strict=True))
+    total[~honest] = np.nan
     return Average(members, weights, offset, sorted(tried, key=ERROR), offset + total, honest)
 
 

@@ -56,7 +56,7 @@ class LocalSizes:
     # Rows that shape the metric in the first rounds.
     first_rows: int = 8000
     # For each of these rounds, the share by which the error of a view may then exceed the least.
-    view_margins: tuple[float, ...] = (0.05, 0.0, 0.0)
+    view_margins: tuple[float, ...] = (0.1, 0.0, 0.0)
     # Scores of an additive network are tried as further columns if the error is at least this share
     # of the variance of the targets, and they are taken if the error falls by at least this share.
     share_for_scores: float = 0.1
@@ -80,6 +80,10 @@ class LocalSizes:
     # The same for three or more classes, unless few rows shape the metric, or many.
     leaf_of_classes: int = 500
     few_rows: int = 2800
+    # Columns beyond which the diagonal of the metric is tried too, if the error is at least this
+    # share of the variance of the targets.
+    columns_of_full: int = 10
+    share_for_diagonal: float = 0.01
     # Leaves in which scale and ridge are selected, and the rows of each in the search.
     n_tuned_leaves: int = 2
     tuned_rows: int = 400

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import closing
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import TypeVar
 
@@ -105,6 +105,7 @@ class Chain:
     start: tuple[float, float]  # the scale and ridge that are tried first
     root: Array | None = None
     depth: int = 0  # the rounds in which the root was computed
+    diagonal: bool = False  # whether only the diagonal of the metric is formed
     rounds: list[Round] = field(default_factory=list)
     # The rounds that count: later ones have more rows than first ones.
     counted: int = 0
@@ -130,7 +131,8 @@ class Chain:
         tuning = tuned(self.kernel, some, unit, self.start)
         self.start = tuning.scale, tuning.alpha
         kernel = KernelMap(self.kernel, tuning.scale * unit)
-        error, M = _solved_leaves(kernel, tuning, table, judged, tree, leaves)
+        diagonal = self.diagonal or metric_is_diagonal(kernel, table.A.shape[1])
+        error, M = _solved_leaves(kernel, tuning, table, judged, tree, leaves, diagonal)
         root, self.root = self.root, _next_root(self.root, M)
         view = self.view if root is None else stretched(self.view, root)
         shape = Shape(self.name, self.kernel, tuning.scale, rounds=self.depth + len(self.rounds))
@@ -139,10 +141,19 @@ class Chain:
     def branch(self, kernel: str) -> Chain:
         """Return a chain of another kernel that begins with the best metric."""
         root = self.best.root
-        if root is not None and root.ndim == 2 and metric_is_diagonal(KernelMap(kernel), 0):
-            root = np.sqrt(np.sum(root**2, axis=1))
+        if root is not None and metric_is_diagonal(KernelMap(kernel), 0):
+            root = _diagonal_root(root)
         rng = np.random.RandomState(self.rng.randint(2**31 - 1))
         return self._begun_with(self.name, self.view, kernel, rng, STARTS[kernel], root)
+
+    def with_diagonal(self) -> Chain:
+        """Return a chain with the same rounds that goes on with the diagonal of the metric.
+
+        The same random numbers make both chains comparable.
+        """
+        root = None if self.root is None else _diagonal_root(self.root)
+        rounds, rng = list(self.rounds), deepcopy(self.rng)
+        return replace(self, rng=rng, root=root, rounds=rounds, diagonal=True)
 
     def joined(self, view: WithScores, A: Array, weight: Array) -> Chain:
         """Return a chain of the view with scores, which shows rows as A, of some weights.
@@ -174,7 +185,8 @@ class Chain:
     ) -> Chain:
         """Return a chain that begins with the root of a metric."""
         depth = self.best.shape.rounds
-        return Chain(name, view, kernel, rng, self.leaf, self.tuned_rows, start, root, depth)
+        rows = self.leaf, self.tuned_rows
+        return Chain(name, view, kernel, rng, *rows, start, root, depth, self.diagonal)
 
 
 def _solved_leaves(
@@ -184,13 +196,13 @@ def _solved_leaves(
     judged: LocalTable,
     tree: Tree,
     leaves: list[Indices],
+    diagonal: bool,
 ) -> tuple[float, Array]:
     """Return the error of the leaves for the judging rows, and the sum of outer products."""
     reached = dict(tree.route(judged.A))
     predictions, total = np.zeros_like(judged.targets.Y), np.zeros(())
     sizes = table.sizes
     n_metric_rows = max(sizes.metric_rows // len(leaves), sizes.metric_rows_of_leaf)
-    diagonal = metric_is_diagonal(kernel, table.A.shape[1])
     for k, leaf in enumerate(leaves):
         rows = table.of(leaf)
         found, _ = solve_leaf(kernel, rows, tuning)
@@ -204,6 +216,11 @@ def _solved_leaves(
         weight = arrays.like(A, rows.targets.weight[few])
         total = total + arrays.to_numpy(outer_products(network, A[few], weight, diagonal))
     return judged.targets.error(predictions), total.astype(np.float64)
+
+
+def _diagonal_root(root: Array) -> Array:
+    """Return the root of the diagonal of the metric with a symmetric root, or with a diagonal."""
+    return root if root.ndim == 1 else np.asarray(np.sqrt(np.sum(root**2, axis=1)))
 
 
 def _next_root(root: Array | None, M: Array) -> Array:
@@ -333,7 +350,24 @@ class LocalSearch:
                 self._advance(going, tables)
             going.sort(key=BEST)
             going = [chain for chain in going if BEST(chain) <= (1.0 + margin) * BEST(going[0])]
+            if not number:
+                many = [chain for chain in going if self._has_many_entries(chain)]
+                diagonal = {chain.with_diagonal(): tables[chain] for chain in many}
+                tables |= diagonal
+                going += diagonal
         return going[0]
+
+    def _has_many_entries(self, chain: Chain) -> bool:
+        """Whether the metric of a chain may have so many entries that they are mostly noise."""
+        root, least = chain.root, self._share(self.sizes.share_for_diagonal)
+        if root is None or root.ndim == 1 or BEST(chain) <= least:
+            return False
+        return len(root) > self.sizes.columns_of_full
+
+    def _share(self, share: float) -> float:
+        """Return a share of the variance of the targets in the first rounds."""
+        Y = self.targets.Y[self.shaping[: self.sizes.first_rows]]
+        return float(share * Y.var(axis=0).sum())
 
     def _with_scores(self, chain: Chain) -> Chain:
         """Return a chain that also sees the scores of an additive network, if it is much better.
@@ -342,8 +376,7 @@ class LocalSearch:
         """
         rows = self.shaping[: self.sizes.first_rows]
         targets = self.targets.of(rows)
-        least = self.sizes.share_for_scores * targets.Y.var(axis=0).sum()
-        if not (self._goes_on(chain) and BEST(chain) > least):
+        if not (self._goes_on(chain) and BEST(chain) > self._share(self.sizes.share_for_scores)):
             return chain
         view = WithScores.of(chain.view, self.X[rows], targets)
         if view is None:
