@@ -39,6 +39,8 @@ __all__ = ["KERNELS", "Kernel"]
 MANY_COLUMNS = 10
 # Sums of differences below this share of all are rounding errors.
 DIGITS = 1e-12
+# Cosines that differ from 1 by at most so many times the machine precision are 1.
+ROUNDING = 32.0
 
 
 @dataclass(frozen=True)
@@ -150,9 +152,12 @@ def _gaussian(D: Array, scale: float, depth: int) -> Array:
 
 
 def angles(X: Array, Z: Array) -> Array:
-    """Return the cosines of the angles between rows [1, x] and [1, z]."""
+    """Return the cosines of the angles between rows [1, x] and [1, z], exact for equal rows."""
     U, V = (_unit(arrays.joined([arrays.full(M, (M.shape[0], 1), 1.0), M], axis=1)) for M in (X, Z))
-    return arrays.namespace(U).clip(U @ V.T, -1.0, 1.0)
+    xp = arrays.namespace(U)
+    C = xp.clip(U @ V.T, -1.0, 1.0)
+    # An angle has half of the digits of its cosine: a rounding error of 1e-16 would become 1e-8.
+    return xp.where(C >= 1.0 - ROUNDING * xp.finfo(C.dtype).eps, xp.ones_like(C), C)
 
 
 def _unit(M: Array) -> Array:

@@ -16,6 +16,7 @@ from karnet._network.infinite_width import KernelMap
 from karnet._network.layers import outputs
 from karnet._rows.memory import Rows
 from karnet.activations import ACTIVATIONS
+from karnet.kernels import KERNELS
 from karnet.learner import Plan, learn_in_dual
 from tests.paper.iris import IRIS_X, IRIS_Y
 from tests.reference import with_ones
@@ -51,6 +52,15 @@ def test_wide_rectified_layers_tend_to_the_kernel(depth):
         W = rng.standard_normal((A.shape[1], h)) * np.sqrt(2.0 / h)
         A = np.maximum(A @ W, 0.0)
     np.testing.assert_allclose(A @ A.T, KernelMap("relu", depth=depth).at(X)(X), atol=0.1)
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_kernels_of_equal_rows_are_equal(name):
+    X = np.repeat(np.random.default_rng(0).standard_normal((20, 43)) ** 3, 2, axis=0)
+    K = KERNELS[name](X, X, 0.1, 4)
+    np.testing.assert_array_equal(K.diagonal(), 1.0)
+    np.testing.assert_array_equal(K[::2], K[1::2])
+    np.testing.assert_allclose(K, K.T, atol=1e-14)
 
 
 @pytest.mark.parametrize("f", ["cos", "sin"])
