@@ -40,6 +40,8 @@ DEPTHS = {"tangent": (1, 2, 3, 4)}
 STRETCHED_SCALES = (0.5, 1.0, 2.0)
 # The kernels of stretched members, and the number of views that are stretched, the best first.
 STRETCHED_VIEWS = {"laplace_l1": 1, "gaussian": 3}
+# Views go on if the error of their first stretched member exceeds the least by at most this share.
+NEARLY = 0.03
 # The number of steps of a search: one of each kernel for plain and for stretched members.
 N_STEPS = len(SCALES) + len(DEPTHS) + len(STRETCHED_VIEWS)
 # The number of times that a view is stretched.
@@ -100,12 +102,20 @@ class Search:
             return min(members, key=ERROR)
 
     def shaped(self, plain: Sequence[Member], most: float = np.inf) -> list[Member]:
-        """Return the stretched members of each round after a plain one, judged over the folds.
+        """Return the stretched members of each round after plain ones, judged over the folds.
 
-        The first round of each plain member is compared: the best view may be another one after its
-        metric is known. If their own errors, which are too small, exceed `most`, there are none.
+        The first rounds of the plain members are compared: the best view may be another one after
+        its metric is known. Views nearly as good go on too.
         """
-        last = min(map(self._stretched, plain), key=ERROR)
+        firsts = sorted(map(self._stretched, plain), key=ERROR)
+        going = [each for each in firsts if each.error <= (1.0 + NEARLY) * firsts[0].error]
+        return [member for first in going for member in self._judged(first, most)]
+
+    def _judged(self, last: Member, most: float) -> list[Member]:
+        """Return all rounds of a stretched member, judged over the folds.
+
+        If their own errors, which are too small, exceed `most`, there are none.
+        """
         while last.shape.rounds < N_ROUNDS:
             last = self._stretched(last)
         rounds = last.rounds
