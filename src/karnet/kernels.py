@@ -157,7 +157,8 @@ def angles(X: Array, Z: Array) -> Array:
     xp = arrays.namespace(U)
     C = xp.clip(U @ V.T, -1.0, 1.0)
     # An angle has half of the digits of its cosine: a rounding error of 1e-16 would become 1e-8.
-    return xp.where(C >= 1.0 - ROUNDING * xp.finfo(C.dtype).eps, xp.ones_like(C), C)
+    nearly_one = 1.0 - ROUNDING * xp.finfo(C.dtype).eps
+    return xp.where(nearly_one > C, C, xp.ones_like(C))
 
 
 def _unit(M: Array) -> Array:
