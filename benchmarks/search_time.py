@@ -8,23 +8,19 @@ accuracies is printed with its standard error over the data sets.
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import subprocess
-import sys
 from functools import lru_cache
 from pathlib import Path
 from time import process_time
-from typing import Any
 
 import numpy as np
 from machine import describe_machine, describe_versions
 from quality.data import arrays, load
 from sklearn.ensemble import RandomForestClassifier
+from versions import SOURCE, Worker, serve
 
 from karnet import KARClassifierCV, datasets
 
-SOURCE = Path(__file__).parents[1] / "src"
 # Goal: largest CPU time relative to the forest.
 RATIO = 0.6
 # Goal: largest deficit of the mean accuracy, in percentage points.
@@ -50,34 +46,11 @@ def fitted(contender: str, name: str, repeat: int, fold: int) -> dict[str, float
     return {"rows": len(part.train), "seconds": seconds, "accuracy": float(accuracy)}
 
 
-def serve() -> None:
-    """Answer requests for fits on standard input, after a first fit that loads all code."""
+def warm_up() -> None:
+    """Fit once, which loads all code."""
     X = np.random.default_rng(0).random((60, 3))
     for model in (KARClassifierCV(random_state=0), RandomForestClassifier(5)):
         model.fit(X, np.arange(60) % 2)
-    for line in sys.stdin:
-        print(json.dumps(fitted(**json.loads(line))), flush=True)
-
-
-class Worker:
-    """A process that fits with the karnet of a folder."""
-
-    def __init__(self, source: Path) -> None:
-        single = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-        self._process = subprocess.Popen(
-            [sys.executable, __file__, "--serve"],
-            env=os.environ | single | {"PYTHONPATH": str(source.resolve())},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-
-    def __call__(self, **request: Any) -> dict[str, float]:
-        """Return the result of a fit."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        print(json.dumps(request), file=self._process.stdin, flush=True)
-        return json.loads(self._process.stdout.readline())
 
 
 def report(found: dict[str, dict[str, np.ndarray]]) -> None:
@@ -108,14 +81,15 @@ def main() -> None:
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.serve:
-        return serve()
+        warm_up()
+        return serve(fitted)
     if options.data is not None:
         os.environ["KARNET_DATA"] = options.data
     print(describe_machine(1), describe_versions(), sep="\n", end="\n\n")
-    karnet = Worker(SOURCE)
+    karnet = Worker(__file__, SOURCE)
     contenders = {"karnet": karnet, "forest": karnet}
     if options.against is not None:
-        contenders["other"] = Worker(options.against)
+        contenders["other"] = Worker(__file__, options.against)
     print(f"{'':<24} rows" + "".join(f"{name:>9} s{'%':>8}" for name in contenders))
     means: dict[str, list[dict[str, float]]] = {name: [] for name in contenders}
     for name in options.sets:

@@ -17,7 +17,7 @@ from ..quality.drive import check_names
 from ..quality.store import Store
 from .drive import Plan, installed_versions, keys, run
 from .peers import CONTENDERS
-from .report import make
+from .report import make, restore
 from .results import Key, Result
 from .tables import Loader, all_tables
 
@@ -30,6 +30,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line."""
     options = _parser().parse_args(arguments)
     with Store(options.store, Result, Key) as store:
+        if options.command == "restore":
+            restore(options.out, store)
         if options.command in ("run", "all"):
             _run(options, store)
         if options.command in ("report", "all"):
@@ -41,7 +43,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.quality_long", description=__doc__)
     parser.add_argument(
-        "command", choices=("run", "report", "all"), nargs="?", default="all", help="default: all"
+        "command",
+        choices=("run", "report", "all", "restore"),
+        nargs="?",
+        default="all",
+        help="restore: store the results of the CSV file, as in a new checkout; default: all",
     )
     for flag, what in (
         ("--only", "tables; default: all that are available"),

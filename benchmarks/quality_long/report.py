@@ -12,6 +12,7 @@ import pandas as pd
 
 from ..quality.peers import FOREST
 from ..quality.report import absent_list, cell, markdown
+from ..quality.store import Store
 from .peers import CONTENDERS, OURS
 from .results import Result
 
@@ -28,14 +29,15 @@ each table, in a process of its own with one thread, and scored on the same held
 - Memory is the peak of the process during the fit minus its memory before the fit. The table is in
   memory before the fit.
 - Log-loss is scikit-learn's, which replaces a probability of 0 by 2e-16.
-- The time for one row is the median of 25 predictions of the same row, of five in older
-  measurements (all but those of karnet on MNIST)."""
+- The time for one row is the median of 25 predictions of the same row, of five in measurements
+  of older versions of this page (those of all libraries but karnet and RandomForest)."""
 OWN_SCORES = """\
 ## Own score of karnet
 
 `best_score_` is computed from training rows that had no part in the search. The standard error is
 that of the held-out accuracy."""
 SIZES = ("rows", "held out", "columns")
+NUMBERS = "long.csv"
 
 
 class Section(NamedTuple):
@@ -78,7 +80,15 @@ class Report:
         """Write the page, and the numbers as CSV to a folder."""
         folder.mkdir(parents=True, exist_ok=True)
         page.write_text(self.text + "\n", encoding="utf-8")
-        self.numbers.to_csv(folder / "long.csv", index=False, float_format="%.6g")
+        self.numbers.to_csv(folder / NUMBERS, index=False, float_format="%.6g")
+
+
+def restore(folder: Path, store: Store[Result]) -> None:
+    """Store the numbers of a folder that `Report.write` wrote; stored results are not replaced."""
+    text = {field.name: "" for field in fields(Result) if field.default == ""}
+    numbers = pd.read_csv(folder / NUMBERS, dtype=dict.fromkeys(text, str)).fillna(text)
+    for row in numbers.to_dict("records"):
+        store.add(Result(**row))
 
 
 def make(results: Sequence[Result], absent: dict[str, str]) -> Report:

@@ -123,11 +123,15 @@ def test_importances_are_0_or_above_two_standard_errors(friedman):
     assert np.all(error[5:] > 0.0)
 
 
-def test_importances_of_noise_are_0():
-    rng = np.random.RandomState(0)
-    net = KARClassifierCV(random_state=0).fit(rng.normal(size=(200, 4)), rng.randint(2, size=200))
-    assert np.isfinite(net.feature_importances_).all()
-    assert np.count_nonzero(net.feature_importances_) <= 1
+def test_importances_of_noise_are_mostly_0():
+    n_columns, n_above = 0, 0
+    for seed in range(4):
+        rng = np.random.RandomState(seed)
+        X, y = rng.normal(size=(200, 4)), rng.randint(2, size=200)
+        importances = KARClassifierCV(random_state=0).fit(X, y).feature_importances_
+        assert np.isfinite(importances).all()
+        n_columns, n_above = n_columns + len(importances), n_above + np.count_nonzero(importances)
+    assert n_above <= n_columns // 4
 
 
 def test_importances_follow_the_weights_of_rows():

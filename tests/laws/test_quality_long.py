@@ -194,6 +194,15 @@ def test_a_run_is_continued(run):
     assert "karnet / RandomForest" not in run("report")
 
 
+def test_numbers_of_the_csv_file_are_restored(run, tmp_path):
+    run("run", "--only", "short", "--contenders", "karnet")
+    page = run("report")
+    for file in tmp_path.glob("results.sqlite*"):
+        file.unlink()
+    run("restore")
+    assert run("report") == page
+
+
 def test_missing_contenders_and_tables_are_named(run, monkeypatch):
     absent = {"lightgbm": "No module named 'lightgbm'"}
     monkeypatch.setattr(worker, "why_absent", lambda contender: absent.get(contender.package, ""))

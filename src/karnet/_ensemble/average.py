@@ -242,7 +242,8 @@ def _local_average(
     honest = judged & honest if (judged & honest).any() else judged
     members, weights, offset = weighted(members, targets, judged)
     total = sum(w * member.left_out for w, member in zip(weights, members, strict=True))
-    total[~honest] = np.nan
+    if targets.splits is None:
+        total[~honest] = np.nan
     return Average(members, weights, offset, sorted(tried, key=ERROR), offset + total, honest)
 
 
