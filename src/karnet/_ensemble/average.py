@@ -223,7 +223,8 @@ def _local_average(
         leaf = budget.rows_of_leaf(inputs.shape, sizes.width_of_rotated)
     progress.plan(search=0.0, fit=fit_work(len(found)))
     d = sizes.n_directions if found[0].is_rotated else inputs.shape[1]
-    n_trees = partial(budget.trees, n_outputs=n_outputs, n_members=len(found), d=d)
+    least = sizes.trees_of_rotated if found[0].is_rotated else 0
+    n_trees = partial(budget.trees, n_outputs=n_outputs, n_members=len(found), d=d, least=least)
     options: dict[str, Any] = {"leaf": leaf, "passes": passes, "device": budget.device}
     members = []
     for k, each in enumerate(found, 1):
@@ -392,9 +393,10 @@ class Budget:
         enough = sizes.trees_within(leaf, n_outputs, most, d) >= sizes.fewest_trees
         return most if enough else sizes.n_members
 
-    def trees(self, leaf: int, n_outputs: int, n_members: int, d: int) -> int:
+    def trees(self, leaf: int, n_outputs: int, n_members: int, d: int, least: int = 0) -> int:
         """Return the number of trees of a member, for leaves of some rows of d inputs."""
         if not perf_counter() - self.start < SAMPLE_SHARE * self.seconds:
             return 1
         n = self.sizes.trees_within(leaf, n_outputs, n_members, d)
-        return int(np.clip(n, self.sizes.least_trees(n_members, d), self.sizes.most_trees))
+        least = max(least, self.sizes.least_trees(n_members, d))
+        return int(np.clip(n, least, self.sizes.most_trees))

@@ -23,8 +23,8 @@ SINGLE_RIDGE = {"gaussian": 0.9e-3, "laplace": 0.9e-5, "laplace_l1": 0.9e-5}
 # Smallest error, as a share of the variance of the targets, for which it does.
 SINGLE_ERROR = 1e-3
 # The error of a ridge that needs double precision, which takes twice the time, is multiplied by
-# this factor before it is compared with others.
-DOUBLE_FACTOR = 1.01
+# this factor before it is compared with others. Errors of classes are nearly flat for small ridges.
+DOUBLE_FACTOR_OF_CLASSES = 1.01
 
 # The operations of a kernel value besides those of a distance, as a number of inputs.
 KERNEL_OPERATIONS = 30
@@ -122,11 +122,13 @@ class LocalSizes:
     wide: int = MOST_INPUTS
     trees_of_wide: int = 6
     # Principal directions that replace so many columns if they have at least this share of the
-    # variance, and then the rows of a leaf at most and the largest number of members.
+    # variance, and then the rows of a leaf at most, the largest number of members, and the least
+    # number of trees.
     n_directions: int = 64
     share_of_directions: float = 0.85
     width_of_rotated: int = 4000
     n_members_of_rotated: int = 1
+    trees_of_rotated: int = 3
     most_trees: int = 8
     operations: int = 340_000
     operations_of_one_output: int = 420_000
@@ -258,6 +260,8 @@ def _downhill(
     """Return the result of `tuned`, in single precision from some ridge on."""
     ridges, enough = leaves[0].targets.ridges, ENOUGH_SHARE * leaves[0].targets.enough
     kept: dict[tuple[int, type[np.floating]], Array] = {}
+    one = leaves[0].targets.Y.shape[1] == 1
+    factors = {np.float32: 1.0, np.float64: 1.0 if one else DOUBLE_FACTOR_OF_CLASSES}
 
     def precision(k: int) -> type[np.floating]:
         return np.float32 if ridges[k] >= single_ridge else np.float64
@@ -269,7 +273,7 @@ def _downhill(
                 kept[number, dtype] = distances(kernel, table, dtype)
             shape = KernelMap(kernel, float(SCALES[i]) * unit)
             sums += left_out_error(table, kept[number, dtype], shape, float(ridges[k]))
-        return float(sums[0] / sums[1]) * (DOUBLE_FACTOR if dtype is np.float64 else 1.0)
+        return float(sums[0] / sums[1]) * factors[dtype]
 
     place = int(np.argmin(np.abs(SCALES - start[0]))), nearest(ridges, start[1])
     (i, k), least = downhill(error, place, (len(SCALES), len(ridges)), enough)
