@@ -97,6 +97,8 @@ def one_hot(X: pd.DataFrame) -> NDArray:
 
 def predictable(X: pd.DataFrame, y: NDArray, task: str) -> bool:
     """Return whether a small forest predicts rows out of bag, but not all of them."""
+    if len(X) < ROWS[0] or not np.isfinite(one_hot(X)).all():
+        return False
     few = {"n_estimators": 60, "oob_score": True, "random_state": 0}
     if task == "regression":
         return 0.1 < RandomForestRegressor(**few).fit(one_hot(X), y).oob_score_ < 0.985
