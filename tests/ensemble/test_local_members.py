@@ -204,3 +204,16 @@ def test_constant_inputs_are_predicted_by_the_mean():
     y = np.random.default_rng(0).standard_normal(900)
     net = KARRegressorCV(width=150, random_state=0).fit(np.ones((900, 2)), y)
     np.testing.assert_allclose(net.predict(np.ones((3, 2))), np.mean(y), atol=0.05)
+
+
+def test_few_distinct_rows_are_predicted_by_their_share():
+    rng = np.random.default_rng(0)
+    X = rng.integers(2, size=(3000, 2)).astype(float)
+    share = np.array([[0.9, 0.2], [0.6, 0.05]])[X[:, 0].astype(int), X[:, 1].astype(int)]
+    y = rng.random(len(X)) < share
+    net = KARClassifierCV(width=150, random_state=0).fit(X, y)
+    own = net.best_score_
+    assert (net.predict(X) == (share > 0.5)).all()
+    assert np.abs(net.predict_proba(X)[:, 1] - share).mean() < 0.1
+    assert abs(own - np.maximum(share, 1.0 - share).mean()) < 0.05
+    assert np.isfinite(net.loo_decision_function_).sum() >= 200

@@ -147,23 +147,28 @@ def _fitted(
     kernel = KernelMap(name, tuning.scale * unit, Z=A)
     most_trees = n_trees(leaf) if len(A) > leaf else 1
     partitions: list[Partition] = []
-    total, error = np.zeros_like(targets.Y), np.inf
-    total[~is_scored] = np.nan
+    total, count, error = np.zeros_like(targets.Y), np.zeros((len(A), 1)), np.inf
     while len(partitions) < most_trees and error > targets.enough:
         tree, leaves = grow_tree(A, leaf, rng)
         # The rows that are left out come last.
         leaves = [rows[np.argsort(is_scored[rows], kind="stable")] for rows in leaves]
         D, b, out = _solved(kernel, tuning, table, leaves, is_scored, passes)
         for rows, predictions in zip(leaves, out, strict=True):
-            total[rows[len(rows) - len(predictions) :]] += predictions
+            last = rows[len(rows) - len(predictions) :]
+            total[last] += predictions
+            count[last] += 1.0
         starts = np.cumsum([0, *map(len, leaves)])
         parts = np.concatenate(leaves), starts, np.concatenate(D), np.array(b)
         partitions.append(Partition(tree, *parts))
-        error = targets.error(total / len(partitions))
+        with np.errstate(invalid="ignore"):  # leaves leave out some of many equal rows
+            left_out = total / count
+        error = targets.error(left_out)
         ended(f"tree {len(partitions)} of {most_trees}")
     shape = replace(found.shape, scale=tuning.scale)
     network = LocalNetwork(found.view, kernel, tuple(partitions))
-    return Member(shape, network, tuning.alpha, error, total / len(partitions))
+    unseen = is_scored & ~count[:, 0].astype(bool)  # rows that all leaves leave out
+    left_out[unseen] = network.scores_of_viewed(A[unseen], table.device)
+    return Member(shape, network, tuning.alpha, error, left_out)
 
 
 def _sized(
