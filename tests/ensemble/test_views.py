@@ -127,6 +127,19 @@ def test_columns_of_different_ranges_are_standardised():
     np.testing.assert_array_equal(*views)
 
 
+@pytest.mark.parametrize("name", ["standard", "ranks"])
+def test_the_values_of_an_indicator_may_differ_by_the_same_number_however_rare_they_are(name):
+    rng = np.random.default_rng(0)
+    rare = rng.random((300, 3)) < [0.02, 0.1, 0.5]
+    X = np.column_stack([rng.standard_normal(300), 7.0 * rare])
+    weight = rng.integers(1, 3, 300).astype(float)
+    A, plain = (VIEWS[each](X, weight)(X) for each in (f"{name}, small indicators", name))
+    np.testing.assert_allclose(np.ptp(A[:, 1:], axis=0), 2.0)
+    np.testing.assert_allclose(weight @ A / weight.sum(), 0.0, atol=1e-12)
+    np.testing.assert_array_equal(A[:, 0], plain[:, 0])
+    assert np.ptp(plain[:, 1]) > 5.0
+
+
 def scored(X, y, weight):
     view = VIEWS["standard"](X, weight)
     return WithScores.of(view, X, RidgeTargets(y[:, None], weight, np.logspace(-6, 1, 8)))

@@ -97,7 +97,7 @@ class LocalSizes:
     # Least number of rows of a leaf from which scale and ridge are selected for a fit. The share of
     # the rows grows with the number of rows of a leaf, up to a share of 1 at `all_tuned_rows`, but
     # is not larger than `fit_tuned_share`.
-    fit_tuned_rows: int = 1500
+    fit_tuned_rows: int = 1000
     fit_tuned_share: float = 0.4
     all_tuned_rows: int = 65_000
     # The fall of the error, as a share, for which those of longer tables have as many too; that for

@@ -35,7 +35,13 @@ from .member import Member
 from .views import View, distinct_views, rotated, shortened
 
 # The views of long tables.
-LOCAL_VIEWS = ("standard", "one unit", "ranks")
+LOCAL_VIEWS = (
+    "standard",
+    "one unit",
+    "ranks",
+    "standard, small indicators",
+    "ranks, small indicators",
+)
 
 
 class Parts(NamedTuple):

@@ -81,6 +81,16 @@ class Standard:
             return each
         return replace(each, scale=np.full_like(each.scale, np.sqrt(np.mean(each.scale**2))))
 
+    @classmethod
+    def of_small_indicators(cls, X: Array, weight: Array) -> Standard:
+        """Return the view that divides columns of two values by half of their difference.
+
+        Otherwise it is that of `of`, in which the rarer a value is, the farther it is.
+        """
+        each = cls.of(X, weight)
+        half = 0.5 * np.ptp(X[:, each.features], axis=0)
+        return replace(each, scale=np.where(_has_two_values(X)[each.features], half, each.scale))
+
     def __call__(self, X: Array) -> Array:
         """Return the view of the rows."""
         Z = np.clip(X[:, self.features], self.low, self.high)
@@ -89,10 +99,15 @@ class Standard:
         return Z
 
 
+def _has_two_values(X: Array) -> Mask:
+    """Return which columns have at most two values."""
+    return np.asarray(np.all((X.min(axis=0) == X) | (X.max(axis=0) == X), axis=0))
+
+
 def _edges(X: Array, share: Array) -> tuple[Array, Array]:
     """Return the edges of far tails: the range if most values of a column are equal."""
     low, high = X.min(axis=0), X.max(axis=0)
-    for j in range(X.shape[1]):
+    for j in np.flatnonzero(~_has_two_values(X)):
         order = np.argsort(X[:, j])
         x, upto = X[order, j], np.cumsum(share[order])
         first, last, *far = x[np.searchsorted(upto, SHARES).clip(max=len(X) - 1)]
@@ -119,6 +134,16 @@ class Ranks:
         kept = np.flatnonzero(X.min(axis=0) < X.max(axis=0))
         return cls(kept, tuple(_normal_scores(X[:, j], weight / weight.sum()) for j in kept))
 
+    @classmethod
+    def of_small_indicators(cls, X: Array, weight: Array) -> Ranks:
+        """Return the view in which the scores of columns of two values differ by 2."""
+        each = cls.of(X, weight)
+        nodes = [
+            (values, scores * 2.0 / np.ptp(scores) if len(values) == 2 else scores)
+            for values, scores in each.nodes
+        ]
+        return replace(each, nodes=tuple(nodes))
+
     def __call__(self, X: Array) -> Array:
         """Return the view of the rows."""
         A = np.empty((len(X), len(self.features)))
@@ -138,7 +163,10 @@ class Ranks:
 
 
 def _normal_scores(x: Array, share: Array) -> tuple[Array, Array]:
-    values, codes = np.unique(x, return_inverse=True)
+    if _has_two_values(x[:, None])[0]:
+        values, codes = np.array([x.min(), x.max()]), (x == x.max()).astype(np.intp)
+    else:
+        values, codes = np.unique(x, return_inverse=True)
     shares = np.bincount(codes, share)
     scores = ndtri(np.cumsum(shares) - 0.5 * shares)
     scores -= shares @ scores
@@ -309,6 +337,8 @@ VIEWS: dict[str, Callable[[Array, Array], View]] = {
     "ranks": Ranks.of,
     "indicators": Indicators.of,
     "one unit": Standard.of_one_unit,
+    "standard, small indicators": Standard.of_small_indicators,
+    "ranks, small indicators": Ranks.of_small_indicators,
 }
 # The views of short tables.
 SHORT_VIEWS = ("standard", "ranks", "indicators")
@@ -322,6 +352,11 @@ def distinct_views(
     for name in names:
         view = VIEWS[name](X, weight)
         A = view(X)
-        if not any(B.shape == A.shape and np.allclose(A, B) for _, B in distinct.values()):
+        if not any(_nearly_equal(A, B) for _, B in distinct.values()):
             distinct[name] = view, A
     return distinct
+
+
+def _nearly_equal(A: Array, B: Array) -> bool:
+    """Return whether two arrays are equal but for rounding; the first rows mostly tell."""
+    return A.shape == B.shape and np.allclose(A[:10], B[:10]) and np.allclose(A, B)
