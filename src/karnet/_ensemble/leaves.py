@@ -120,7 +120,7 @@ class LocalSizes:
     # Columns beyond which leaves have as many rows as they may have, and the least number of trees
     # of all members: the metric of so many columns is diagonal.
     wide: int = MOST_INPUTS
-    trees_of_wide: int = 6
+    trees_of_wide: int = 4
     # Principal directions that replace so many columns if they have at least this share of the
     # variance, and then the rows of a leaf at most, the largest number of members, and the least
     # number of trees.

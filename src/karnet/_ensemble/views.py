@@ -40,6 +40,8 @@ MOST_COLUMNS = 0.5
 NEARLY = 0.9
 # Least share of the variance of the targets that scores have.
 LEAST_EXPLAINED = 0.01
+# About the number of rows that show whether a few directions can have most of the variance.
+FEW_ROTATED = 500
 # Largest number of nodes for the interpolation of the ranks of a column.
 MOST_NODES = 1000
 
@@ -308,8 +310,13 @@ def rotated(view: View, A: Array, weight: Array, most: int, share: float) -> Vie
 
     It is the view itself if these directions have less than a share of the variance.
     """
-    values, Q = np.linalg.eigh(np.cov(A.T, aweights=weight))
     leading = slice(-1, -most - 1, -1)
+    # The leading directions of a few rows have a larger share of their variance.
+    few = A[:: max(len(A) // FEW_ROTATED, 1)] - A.mean(axis=0)
+    values = np.linalg.eigvalsh(few @ few.T)
+    if values[leading].sum() < share * values.sum():
+        return view
+    values, Q = np.linalg.eigh(np.cov(A.T, aweights=weight))
     if values[leading].sum() < share * values.sum():
         return view
     return Stretched(view, np.ascontiguousarray(Q[:, leading]))
