@@ -42,6 +42,8 @@ class LocalSizes:
     one_leaf: int = 4000
     # Rows from which views are made.
     view_rows: int = 20000
+    # About the number of these rows that tell whether two views differ.
+    compared_rows: int = 1000
     # Rows whose mean distance is the unit of scales.
     distance_rows: int = 500
     # Share of the rows that judge rounds and chains, and their largest number.

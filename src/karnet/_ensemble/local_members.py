@@ -80,11 +80,12 @@ def search_local(
     """
     some = np.sort(parts.shaping[: LOCAL_SIZES.view_rows])
     weight, sizes = targets.weight[some], sizes_for(device)
+    step = max(len(some) // sizes.compared_rows, 1)
     views: dict[str, View] = {}
-    for name, (view, A) in distinct_views(X[some], weight, LOCAL_VIEWS).items():
+    for name, (view, A) in distinct_views(X[some], weight, LOCAL_VIEWS, step).items():
         is_wide = A.shape[1] > sizes.wide and sizes.n_directions
         directions = sizes.n_directions, sizes.share_of_directions
-        views[name] = rotated(view, A, weight, *directions) if is_wide else view
+        views[name] = rotated(view, view(X[some]), weight, *directions) if is_wide else view
     rows = parts.shaping, parts.judging
     return LocalSearch(X, targets, *rows, views, leaf, rng, has_time, device, progress).rounds()
 
