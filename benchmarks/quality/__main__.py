@@ -15,7 +15,7 @@ from time import strftime
 from .data import PROBLEMS, Problem, load
 from .drive import Plan, Workers, check_names, keys, standings
 from .peers import CONTENDERS
-from .report import make
+from .report import make, restore
 from .store import Key, Result, Store
 
 HERE = Path(__file__).parent
@@ -29,6 +29,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = _parser().parse_args(arguments)
     check_names("contender", [*options.only, *options.without], list(CONTENDERS))
     with Store(options.store, Result, Key) as store:
+        if options.command == "restore":
+            restore(options.out, store)
         if options.command in ("run", "all"):
             check_names("set", options.sets, list(PROBLEMS))
             _run(options, store)
@@ -39,7 +41,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.quality", description=__doc__)
     parser.add_argument(
-        "command", choices=("run", "report", "all"), nargs="?", default="all", help="default: all"
+        "command",
+        choices=("run", "report", "all", "restore"),
+        nargs="?",
+        default="all",
+        help="restore: store the means of the CSV files, as in a new checkout; default: all",
     )
     for flag, what in (
         ("--only", f"contenders; default: all, which are {', '.join(CONTENDERS)}"),

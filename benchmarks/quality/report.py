@@ -13,8 +13,9 @@ import pandas as pd
 
 from benchmarks.text_table import aligned_table
 
+from .data import extent
 from .peers import CONTENDERS, FOREST
-from .store import Result
+from .store import Result, Store
 
 SECONDS = ("fit_wall", "fit_cpu", "predict_wall", "predict_cpu")
 SCORES = ("accuracy", "log_loss", "brier", "rmse", "r2", "best_score")
@@ -53,6 +54,25 @@ class Report:
             table.to_csv(folder / f"{stem}.csv", index=False, float_format="%.6g")
         if min(self.accuracy.shape) >= FEWEST:
             _diagram(self.accuracy, folder)
+
+
+def restore(folder: Path, store: Store[Result]) -> None:
+    """Store the means of a folder that `Report.write` wrote, as the result of each fold.
+
+    Stored results are not replaced.
+    """
+    for kind in ("classification", "regression"):
+        text = {"error": "", "versions": ""}
+        numbers = pd.read_csv(folder / f"{kind}.csv", dtype=dict.fromkeys(text, str)).fillna(text)
+        sizes = (
+            numbers.groupby("dataset")[["n_train", "n_test"]].transform("max").round().astype(int)
+        )
+        for row in numbers.assign(**sizes).to_dict("records"):
+            done, failed, error = row.pop("folds"), row.pop("failed"), row.pop("error")
+            n_repeats, n_folds = extent(row["n_train"] + row["n_test"])
+            for k in range(min(done + failed, n_repeats * n_folds)):
+                place = {"repeat": k // n_folds, "fold": k % n_folds}
+                store.add(Result(**row, **place, kind=kind, error=error if k >= done else ""))
 
 
 def make(results: Sequence[Result], absent: dict[str, str], only: Sequence[str] = ()) -> Report:

@@ -39,6 +39,10 @@ def test_quality_is_compared(tmp_path):
     assert "best_score_" in printed
     summary = (tmp_path / "out" / "classification-summary.csv").read_text()
     assert summary.count("\n") == 3
+    other = ("--store", str(tmp_path / "restored.sqlite"), "--out")
+    run("-m", "benchmarks.quality", "restore", *other, str(tmp_path / "out"))
+    run("-m", "benchmarks.quality", "report", *other, str(tmp_path / "again"))
+    assert (tmp_path / "again" / "classification-summary.csv").read_text() == summary
 
 
 @pytest.mark.parametrize("script", ["benchmarks/choosing.py"])
