@@ -93,6 +93,23 @@ def encoded(**columns):
     return TableEncoder.of(read, np.ones(len(frame))), lambda new: columns_of(new, names)
 
 
+@pytest.mark.parametrize("as_given", [np.asarray, pd.DataFrame, pl.DataFrame])
+def test_a_column_without_gaps_in_fit_may_have_gaps_in_predictions(as_given, tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((90, 3))
+    net = KARRegressorCV(random_state=0).fit(as_given(X), X[:, 0] + X[:, 1] ** 2)
+    new, filled = X[:5].copy(), X[:5].copy()
+    new[[0, 3], 1] = np.nan
+    filled[[0, 3], 1] = np.median(X[:, 1])
+    expected = net.predict(as_given(filled))
+    np.testing.assert_array_equal(net.predict(as_given(new)), expected)
+    save(net, tmp_path / "net.karnet")
+    np.testing.assert_array_equal(load(tmp_path / "net.karnet").predict(as_given(new)), expected)
+    new[0, 0] = np.inf
+    with pytest.raises(ValueError, match="infinity"):
+        net.predict(as_given(new))
+
+
 def test_gaps_are_filled_with_the_median_and_have_an_indicator():
     encoder, read = encoded(a=[1.0, np.nan, 2.0, 9.0])
     V = encoder(read(pd.DataFrame({"a": [np.nan, 5.0]})), ["a"])

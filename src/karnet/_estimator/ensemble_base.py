@@ -329,8 +329,21 @@ class KARNetworkCV(KAREstimator):
         # Files of earlier versions have no encoder.
         encoder = getattr(self, "_encoder", None)
         if encoder is None:
-            return _bounded(validation.check_inputs(self, X, reset=False))
+            return _bounded(
+                self._filled(validation.check_inputs(self, X, reset=False, finite=False))
+            )
         return _bounded(encoder(*validation.check_columns(self, X, reset=False)))
+
+    def _filled(self, X: Any) -> Any:
+        """Return rows whose missing values are medians of the columns; infinity is refused.
+
+        The networks were fitted to rows without missing values.
+        """
+        sample = getattr(self, "_sample", None)  # files of earlier versions have none
+        if sample is not None and not hasattr(X, "tocoo") and not all_finite(X):
+            X = np.where(np.isnan(X), np.median(sample.X, axis=0).astype(X.dtype), X)
+        validation.refuse_infinite(X, getattr(self, "feature_names_in_", None))
+        return X
 
     def _left_out(self, Y: Array, removed: Mask | None = None, wanted: Mask | None = None) -> Array:
         """Return left-out predictions for targets Y of the rows that the networks were fitted to.
