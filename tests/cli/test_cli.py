@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from pyarrow import parquet
 
-from karnet import KARRegressor, save
+from karnet import KARRegressor, __version__, save
 from karnet.cli import main
 from karnet.cli._console import Output
 from karnet.tables import Table, as_text, fit_table, read_table
@@ -318,6 +318,8 @@ def test_without_typer_there_is_one_sentence_too(capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "typer", None)
     assert code_of(["datasets"]) == 2
     assert "the command line needs typer: pip install 'karnet[table]'" in capsys.readouterr().err
+    main(["--version"])
+    assert capsys.readouterr().out == f"karnet {__version__}\n"
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from io import TextIOWrapper
 from typing import Any
 
 from .._util.extras import require
+from .._version import __version__
 
 __all__ = ["main"]
 
@@ -23,6 +24,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         for stream in (sys.stdout, sys.stderr):
             write_utf8(stream)
     given = list(sys.argv[1:] if arguments is None else arguments)
+    if given == ["--version"]:  # needs no extra
+        print(f"karnet {__version__}")
+        return
     try:
         require("the command line", "table", "typer", "rich")
     except ImportError as error:
