@@ -38,7 +38,7 @@ from karnet import KARClassifierCV, KARRegressorCV
 
 @dataclass(frozen=True)
 class Sizes:
-    """Which tables are used, and how."""
+    """The sizes of the tables that are used, and of the fits to each table."""
 
     rows: tuple[int, float]  # the smallest and the largest number of rows
     most_columns: int

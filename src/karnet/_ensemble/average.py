@@ -232,13 +232,20 @@ def _local_average(
         report = partial(ended, k)
         rows = targets, np.concatenate([parts.judging, parts.scored])
         members.append(fit_local(each, n_trees, A, *rows, rng=rng, ended=report, **options))
-    honest = np.zeros(n, dtype=bool)
-    honest[parts.scored] = True
     if targets.splits is not None:
         members = [
             _judged_by_splits(member, targets, options, partial(ended, k))
             for k, member in enumerate(members, 1)
         ]
+    return _weighted_average(members, tried, targets, parts.scored)
+
+
+def _weighted_average(
+    members: list[Member], tried: list[Round], targets: RidgeTargets, scored: Indices
+) -> Average:
+    """Return the average of local members with weights of least error for their left-out rows."""
+    honest = np.zeros(len(targets.Y), dtype=bool)
+    honest[scored] = True
     judged = np.isfinite(np.sum([member.left_out for member in members], axis=0)).all(axis=1)
     honest = judged & honest if (judged & honest).any() else judged
     members, weights, offset = weighted(members, targets, judged)

@@ -85,9 +85,9 @@ class Standard:
 
     @classmethod
     def of_small_indicators(cls, X: Array, weight: Array) -> Standard:
-        """Return the view that divides columns of two values by half of their difference.
+        """Return the view in which the values of a column of two values differ by 2.
 
-        Otherwise it is that of `of`, in which the rarer a value is, the farther it is.
+        Other columns are standardised. If all columns are, a rare value is far from the other one.
         """
         each = cls.of(X, weight)
         half = 0.5 * np.ptp(X[:, each.features], axis=0)
