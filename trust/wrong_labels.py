@@ -19,7 +19,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from karnet import KARClassifierCV
-from karnet._estimator.calibration import Calibration
+from karnet._model.calibration import Calibration
 from trust import coverage
 from trust.record import table, write_page
 

@@ -7,29 +7,21 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.metrics import r2_score
-from sklearn.utils.validation import check_is_fitted
 
-from ._arrays.namespace import check_device
-from ._arrays.threads import ONE_THREAD
-from ._ensemble.jackknife import cv_plus, jackknife_plus
 from ._estimator import validation
-from ._estimator.calibration import Calibration, prediction_sets
 from ._estimator.dask_methods import lazy_for_dask, passes_over
 from ._estimator.ensemble_base import KARNetworkCV
 from ._estimator.scoring import Scored
 from ._estimator.targets import ClassTargets, check_two_classes, in_columns, weighted_rows
+from ._model.evidence import FitRows
+from ._model.fitted import FittedModel
+from ._model.output import ClassOutput, NumberOutput
 from ._rows.streamed import Passes, Raw
 from ._util.checks import check_share
 from ._util.progress import Report
-from .activations import Array
 from .learner import indicator
-from .loo import accuracy
 
 __all__ = ["KARClassifierCV", "KARRegressorCV"]
-
-# Number of wrong labels that probabilities allow for, in rows.
-WRONG_LABELS = 0.5
 
 
 class KARClassifierCV(Scored, ClassifierMixin, KARNetworkCV):
@@ -82,6 +74,8 @@ class KARClassifierCV(Scored, ClassifierMixin, KARNetworkCV):
 
     Attributes
     ----------
+    model_ : FittedModel
+        The fitted average as a value, which all methods and the following attributes read.
     estimators_ : list
         The networks in the average, each with its `shape`, `alpha_`, `activation`,
         `hidden_layer_sizes`, `dual_coef_`, `intercept_` and `X_fit_`.
@@ -136,6 +130,8 @@ class KARClassifierCV(Scored, ClassifierMixin, KARNetworkCV):
     True
     """
 
+    model_: FittedModel[ClassOutput]
+
     def __init__(
         self,
         *,
@@ -186,30 +182,32 @@ class KARClassifierCV(Scored, ClassifierMixin, KARNetworkCV):
         """Fit; `report` is called after each step, whatever `verbose` is."""
         with validation.unchanged_on_failure(self):
             targets = ClassTargets(self.class_weight)
-            inputs, y, sample_weight = self._read(source, targets.check)
+            encoder, inputs, y, sample_weight = self._read(source, targets.check)
             coding, kept, codes, weight = targets.coded(np.arange(len(inputs)), y, sample_weight)
             self.classes_ = coding.classes
             check_two_classes(self.classes_)
             splits = self._splits(source, inputs, y, kept, targets.check)
-            Y, weight = indicator(codes, len(self.classes_)), self._clipped(weight)
-            left_out, honest = self._fit_average(inputs, Y, weight, kept, splits, codes, report)
-            weight = None if weight is None else weight[honest]
-            self._calibrate(left_out[kept][honest], codes[honest], weight)
-            self.loo_decision_function_ = _of_two(left_out)
+            fit = FitRows(encoder, inputs, kept, codes, self._clipped(weight))
+            Y = indicator(codes, len(self.classes_))
+            average, problem = self._average(fit, Y, splits, codes, report)
+            output = ClassOutput.of(codes, average.left_out, average.honest, fit.weight)
+            self._keep(average, problem, output, fit)
         return self
 
-    def _difference(self, differences: Array) -> Array:
-        return _of_two(differences)
+    @property
+    def knee_(self) -> float:
+        """The scores over the knee become probabilities by a softplus."""
+        return self.model_.output.calibration.knee
 
-    def _calibrate(self, left_out: Array, codes: NDArray[Any], weight: Array | None) -> None:
-        """Set the score and the map to probabilities from left-out predictions."""
-        self.best_score_ = accuracy(codes, left_out, weight)
-        doubt = WRONG_LABELS / (len(codes) if weight is None else max(weight.sum(), 1.0))
-        calibration = Calibration.of(codes, left_out, weight, doubt)
-        self.knee_, self.temperature_, self.doubt_ = calibration
-        probabilities = calibration.probabilities(left_out)
-        self._true_probabilities = probabilities[np.arange(len(codes)), codes]
-        self._true_weight = weight
+    @property
+    def temperature_(self) -> float:
+        """The number by which logits are divided before the softmax."""
+        return self.model_.output.calibration.temperature
+
+    @property
+    def doubt_(self) -> float:
+        """The probability that is spread equally over all classes."""
+        return self.model_.output.calibration.doubt
 
     @lazy_for_dask
     def decision_function(self, X: Any) -> NDArray[Any]:
@@ -226,7 +224,7 @@ class KARClassifierCV(Scored, ClassifierMixin, KARNetworkCV):
             The mean output of the networks, whose target is 1 for the class of a row and 0 for all
             others. For two classes, the score of the second class less that of the first.
         """
-        return _of_two(self._mean_predictions(X))
+        return self.model_.decision(*self._rows(X))
 
     @lazy_for_dask
     def predict(self, X: Any) -> NDArray[Any]:
@@ -241,7 +239,7 @@ class KARClassifierCV(Scored, ClassifierMixin, KARNetworkCV):
         -------
         ndarray of shape (n_samples,)
         """
-        codes = self._mean_predictions(X).argmax(axis=1)
+        codes = self.model_.scores(*self._rows(X)).argmax(axis=1)
         return np.asarray(self.classes_[codes])
 
     @lazy_for_dask
@@ -257,10 +255,7 @@ class KARClassifierCV(Scored, ClassifierMixin, KARNetworkCV):
         -------
         ndarray of shape (n_samples, n_classes)
         """
-        scores = self._mean_predictions(X)
-        # Files of earlier versions have no knee.
-        knee = getattr(self, "knee_", np.inf)
-        return Calibration(knee, self.temperature_, self.doubt_).probabilities(scores)
+        return self.model_.probabilities(*self._rows(X))
 
     @lazy_for_dask
     def predict_set(self, X: Any, coverage: float = 0.9) -> NDArray[Any]:
@@ -286,18 +281,8 @@ class KARClassifierCV(Scored, ClassifierMixin, KARNetworkCV):
             Whether each class is in the set, in the order of `classes_`.
         """
         coverage = check_share("coverage", coverage)
-        check_is_fitted(self)
-        left_out = getattr(self, "_true_probabilities", None)
-        if left_out is None:
-            raise ValueError(
-                "predict_set needs left-out probabilities, which models of this version keep: fit "
-                "the model again."
-            )
-        return prediction_sets(self.predict_proba(X), left_out, self._true_weight, coverage)
-
-
-def _of_two(decision: Array) -> Array:
-    return decision[..., 1] - decision[..., 0] if decision.shape[-1] == 2 else decision
+        X, device = self._rows(X)
+        return self.model_.sets(X, coverage, device)
 
 
 class KARRegressorCV(Scored, RegressorMixin, KARNetworkCV):
@@ -345,6 +330,8 @@ class KARRegressorCV(Scored, RegressorMixin, KARNetworkCV):
 
     Attributes
     ----------
+    model_ : FittedModel
+        The fitted average as a value, which all methods and the following attributes read.
     estimators_ : list
         The networks in the average, each with its `shape`, `alpha_`, `activation`,
         `hidden_layer_sizes`, `dual_coef_`, `intercept_` and `X_fit_`. They predict in units of the
@@ -391,6 +378,8 @@ class KARRegressorCV(Scored, RegressorMixin, KARNetworkCV):
     True
     """
 
+    model_: FittedModel[NumberOutput]
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
@@ -421,32 +410,15 @@ class KARRegressorCV(Scored, RegressorMixin, KARNetworkCV):
         """Fit; `report` is called after each step, whatever `verbose` is."""
         with validation.unchanged_on_failure(self):
             check = validation.check_real_targets
-            inputs, y, sample_weight = self._read(source, check)
+            encoder, inputs, y, sample_weight = self._read(source, check)
             kept, numbers, weight = weighted_rows(check, np.arange(len(inputs)), y, sample_weight)
             targets, weight = in_columns(numbers), self._clipped(weight)
-            self._mean = np.average(targets, axis=0, weights=weight)
-            spread = np.sqrt(np.average((targets - self._mean) ** 2, axis=0, weights=weight))
-            self._scale = np.where(spread > 0.0, spread, 1.0)
-            self._one_output = numbers.ndim == 1
-            Y, strata = (targets - self._mean) / self._scale, np.zeros(len(targets), dtype=np.intp)
+            output = NumberOutput.of(targets, weight, numbers.ndim == 1)
+            Y, strata = output.standardised(targets), np.zeros(len(targets), dtype=np.intp)
             splits = self._splits(source, inputs, y, kept, check)
-            left_out, honest = self._fit_average(inputs, Y, weight, kept, splits, strata, report)
-            predictions = left_out[kept]
-            self._errors, self.best_score_ = Y - predictions, np.nan
-            if honest.sum() > 1:  # R^2 of a single row is not defined
-                rated = Y[honest], predictions[honest]
-                weight = None if weight is None else weight[honest]
-                self.best_score_ = float(r2_score(*rated, sample_weight=weight))
-            self.loo_decision_function_ = self._in_units(left_out)
+            fit = FitRows(encoder, inputs, kept, Y, weight)
+            self._keep(*self._average(fit, Y, splits, strata, report), output, fit)
         return self
-
-    def _difference(self, differences: Array) -> Array:
-        differences = differences * self._scale
-        return differences[..., 0] if self._one_output else differences
-
-    def _in_units(self, standardised: Array) -> Array:
-        predictions = standardised * self._scale + self._mean
-        return predictions[:, 0] if self._one_output else predictions
 
     @lazy_for_dask
     def predict(self, X: Any) -> NDArray[Any]:
@@ -461,7 +433,7 @@ class KARRegressorCV(Scored, RegressorMixin, KARNetworkCV):
         -------
         ndarray of shape (n_samples,) or (n_samples, n_outputs), like the y of `fit`
         """
-        return self._in_units(self._mean_predictions(X))
+        return self.model_.decision(*self._rows(X))
 
     @lazy_for_dask
     def predict_interval(self, X: Any, coverage: float = 0.9) -> NDArray[Any]:
@@ -492,15 +464,5 @@ class KARRegressorCV(Scored, RegressorMixin, KARNetworkCV):
             The lower and the upper ends.
         """
         coverage = check_share("coverage", coverage)
-        X = self._rows(X)
-        predictions = self._predictions_for(X)
-        folds = getattr(self, "_folds", None)  # files of earlier versions have none
-        if folds is not None:
-            with ONE_THREAD():
-                without = folds.predictions(X, check_device(self.device))
-            ends = cv_plus(predictions, without, folds, coverage)
-        else:
-            members = self.estimators_, self.weights_
-            ends = jackknife_plus(*members, predictions, X, self._errors, self._weight, coverage)
-        ends = ends * self._scale[:, None] + self._mean[:, None]
-        return ends[:, 0] if self._one_output else ends
+        X, device = self._rows(X)
+        return self.model_.intervals(X, coverage, device)

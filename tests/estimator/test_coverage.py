@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_diabetes, load_iris, load_wine, make_friedman1
@@ -9,8 +11,8 @@ from sklearn.model_selection import KFold, LeaveOneOut
 
 from karnet import KARClassifierCV, KARRegressorCV, load, save
 from karnet._ensemble.folds import FEWEST_ROWS
-from karnet._ensemble.jackknife import quantile, too_few, widening
-from karnet._estimator.calibration import prediction_sets
+from karnet._model.calibration import prediction_sets
+from karnet._model.intervals import quantile, too_few, widening
 
 COVERAGES = (0.05, 0.3, 0.5, 0.8, 0.9, 0.95, 0.99, 0.999)
 
@@ -82,11 +84,11 @@ def test_intervals_contain_their_prediction_and_nest(n, options):
 def test_errors_of_folds_are_those_of_networks_without_them():
     X, y = diabetes(60)
     net = KARRegressorCV(random_state=0).fit(X, y)
-    folds = net._folds
+    folds, units = net.model_.evidence.folds, net.model_.output
     assert len(folds.networks) == 5
     assert len(folds.errors) == len(folds.fold) == 60
-    without = folds.predictions(X, None) * net._scale + net._mean
-    known = folds.errors[:, 0] * net._scale
+    without = folds.predictions(X, None) * units.scale + units.mean
+    known = folds.errors[:, 0] * units.scale
     for k in range(5):
         # The targets of a fold, found from its predictions and errors, are those of some rows.
         of_fold = np.flatnonzero(folds.fold == k)
@@ -99,20 +101,30 @@ def test_a_target_has_no_part_in_the_networks_without_its_fold():
     changed = y.copy()
     changed[7] += 0.5  # so little that the same view and kernel are selected
     nets = [KARRegressorCV(random_state=0, n_estimators=1).fit(X, each) for each in (y, changed)]
-    one, other = (net._folds.predictions(X, None) * net._scale + net._mean for net in nets)
+    one, other = (
+        net.model_.evidence.folds.predictions(X, None) * net.model_.output.scale
+        + net.model_.output.mean
+        for net in nets
+    )
     assert sum(np.allclose(one[k], other[k], rtol=1e-8) for k in range(5)) == 1
 
 
 def test_only_short_tables_of_few_folds_have_fold_networks(search_sizes):
     X, y = diabetes(60)
-    assert KARRegressorCV(random_state=0).fit(X, y)._folds is not None
-    assert len(KARRegressorCV(cv=KFold(3), random_state=0).fit(X, y)._folds.networks) == 3
-    assert KARRegressorCV(cv=LeaveOneOut(), random_state=0).fit(X[:30], y[:30])._folds is None
+    assert KARRegressorCV(random_state=0).fit(X, y).model_.evidence.folds is not None
+    assert (
+        len(KARRegressorCV(cv=KFold(3), random_state=0).fit(X, y).model_.evidence.folds.networks)
+        == 3
+    )
+    assert (
+        KARRegressorCV(cv=LeaveOneOut(), random_state=0).fit(X[:30], y[:30]).model_.evidence.folds
+        is None
+    )
     few = slice(FEWEST_ROWS - 1)
-    assert KARRegressorCV(random_state=0).fit(X[few], y[few])._folds is None
+    assert KARRegressorCV(random_state=0).fit(X[few], y[few]).model_.evidence.folds is None
     search_sizes(folded=50)
     net = KARRegressorCV(random_state=0).fit(X, y)
-    assert net._folds is None
+    assert net.model_.evidence.folds is None
     assert all(member.path is not None for member in net.estimators_)
 
 
@@ -121,7 +133,9 @@ def test_rows_in_several_splits_count_once():
     splits = list(KFold(4).split(X))
     once = KARRegressorCV(cv=splits, random_state=0).fit(X, y)
     twice = KARRegressorCV(cv=[*splits, *splits], random_state=0).fit(X, y)
-    assert twice._folds.weight.sum() == once._folds.weight.sum() == 40.0
+    assert (
+        twice.model_.evidence.folds.weight.sum() == once.model_.evidence.folds.weight.sum() == 40.0
+    )
 
 
 def test_intervals_of_short_tables_hold_what_they_promise():
@@ -201,17 +215,19 @@ def test_weights_of_rows_count_in_sets():
     hard = np.abs(X[:, 0] - X[:, 1] - 1.0) < 1.0
     net = KARClassifierCV(random_state=0).fit(X, y)
     even = net.predict_set(X).sum()
-    net._true_weight = np.where(hard, 5.0, 1.0)
+    evidence = replace(net.model_.evidence, weight=np.where(hard, 5.0, 1.0))
+    net.model_ = replace(net.model_, evidence=evidence)
     assert net.predict_set(X).sum() > even
     weighted = KARClassifierCV(random_state=0).fit(X, y, np.where(hard, 5.0, 0.0))
-    assert len(weighted._true_weight) == len(weighted._true_probabilities) == hard.sum()
+    model = weighted.model_
+    assert len(model.evidence.honest_weight) == len(model.true_probabilities) == hard.sum()
 
 
 def test_sets_of_long_tables_come_from_rows_without_a_part_in_the_search():
     X, y = clouds(600)
     net = KARClassifierCV(width=100, random_state=0).fit(X, y)
     judged = np.isfinite(net.loo_decision_function_).all(axis=1)
-    assert 0 < len(net._true_probabilities) <= judged.sum() <= 600
+    assert 0 < len(net.model_.true_probabilities) <= judged.sum() <= 600
     new_X, new_y = clouds(1000, seed=1)
     held = net.predict_set(new_X)[np.arange(1000), new_y].mean()
     assert 0.85 <= held <= 0.95
@@ -223,13 +239,6 @@ def test_sets_come_back_from_a_file(tmp_path):
     save(net, tmp_path / "net.karnet")
     again = load(tmp_path / "net.karnet")
     np.testing.assert_array_equal(again.predict_set(X, 0.995), net.predict_set(X, 0.995))
-
-
-def test_a_model_of_an_earlier_version_says_that_it_has_no_sets():
-    net = KARClassifierCV(n_estimators=1, random_state=0).fit(*clouds(30))
-    del net._true_probabilities
-    with pytest.raises(ValueError, match=r"predict_set needs left-out probabilities.*fit the"):
-        net.predict_set(clouds(3)[0])
 
 
 @pytest.mark.parametrize("coverage", [None, "0.9", 0.0, 1.0, True, np.ones(2), 1j], ids=str)

@@ -79,8 +79,8 @@ def test_numbers_without_gaps_are_not_encoded():
     X = np.random.default_rng(0).standard_normal((40, 3))
     plain = KARRegressorCV(random_state=0).fit(X, X[:, 0])
     named = KARRegressorCV(random_state=0).fit(pd.DataFrame(X, columns=list("abc")), X[:, 0])
-    assert plain._encoder is None
-    assert named._encoder is None
+    assert plain.model_.encoder is None
+    assert named.model_.encoder is None
     np.testing.assert_array_equal(
         named.predict(pd.DataFrame(X, columns=list("abc"))), plain.predict(X)
     )

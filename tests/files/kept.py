@@ -1,12 +1,11 @@
-"""Model files that are kept, with what the networks in them answer.
-
-``python -m tests.files.kept`` writes those of a new format; files of earlier ones stay.
-"""
+"""Models of all kinds, and the bytes of their files."""
 
 from __future__ import annotations
 
-import json
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 from sklearn.pipeline import make_pipeline
@@ -14,8 +13,6 @@ from sklearn.preprocessing import MinMaxScaler
 
 from karnet import KARClassifier, KARClassifierCV, KARRegressor, KARRegressorCV, save
 
-FOLDER = Path(__file__).parent / "model_files"
-FORMAT = 1
 RNG = np.random.default_rng(7)
 X = RNG.uniform(0.1, 0.9, (24, 3)).round(3)
 ROWS = RNG.uniform(0.0, 1.0, (6, 3)).round(3)
@@ -40,31 +37,19 @@ MODELS = {
 CLASSES = ("classifier", "cv-classifier", "infinite", "metric", "pipeline", "updated")
 
 
-def path(name: str) -> Path:
-    return FOLDER / f"{name}-{FORMAT}.karnet"
+@cache
+def fitted(name: str) -> Any:
+    """Return a fitted model."""
+    model = MODELS[name]
+    y = LABELS if name in CLASSES else np.sin(4 * X[:, 0]) + X[:, 1]
+    if name == "updated":
+        return model.partial_fit(X[:20], y[:20]).partial_fit(X[20:], y[20:])
+    return model.fit(X, y)
 
 
-def answers() -> dict[str, dict[str, list[object]]]:
-    return dict(json.loads((FOLDER / f"answers-{FORMAT}.json").read_text()))
-
-
-def write() -> None:
-    found = {}
-    for name, model in MODELS.items():
-        y = LABELS if name in CLASSES else np.sin(4 * X[:, 0]) + X[:, 1]
-        if name == "updated":
-            model.partial_fit(X[:20], y[:20]).partial_fit(X[20:], y[20:])
-        else:
-            model.fit(X, y)
-        save(model, path(name))
-        methods = ("predict", "predict_proba", "predict_interval")
-        found[name] = {
-            method: getattr(model, method)(ROWS).tolist()
-            for method in methods
-            if hasattr(model, method)
-        }
-    (FOLDER / f"answers-{FORMAT}.json").write_text(json.dumps(found, indent=1) + "\n")
-
-
-if __name__ == "__main__":
-    write()
+@cache
+def content(name: str) -> bytes:
+    """Return the content of the file of a model."""
+    with TemporaryDirectory() as folder:
+        save(fitted(name), Path(folder) / "net.karnet")
+        return (Path(folder) / "net.karnet").read_bytes()

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from karnet import KARRegressor, KARRegressorCV, lstsq
+from karnet._estimator.notebook import networks_of
 from karnet._network.infinite_width import KernelMap
 from karnet._network.layer_problem import LayerProblem, LayerTargets
 from karnet._network.layers import Layer, Network, outputs, pull_back, scores
@@ -220,8 +221,8 @@ def test_an_estimator_predicts_the_mean_of_its_networks():
     plain = KARRegressor((10,), hidden="random", activation="tanh", random_state=0)
     wide = KARRegressor((np.inf,), hidden="random", activation="cos", alpha=0.1)
     for net in (plain.fit(X, Y), wide.fit(X, Y)):
-        (network,) = net._networks()
+        (network,) = networks_of(net)
         np.testing.assert_array_equal(outputs(network, X), net.predict(X))
     net = KARRegressorCV(random_state=0).fit(X, Y)
-    mean = np.mean([scores(each, X) for each in net._networks()], axis=0)
+    mean = np.mean([scores(each, X) for each in networks_of(net)], axis=0)
     np.testing.assert_allclose(mean * Y.std(axis=0) + Y.mean(axis=0), net.predict(X))

@@ -348,7 +348,7 @@ def test_all_features_of_a_column_are_shuffled_together(classifier):
     groups = np.unique(origins_of(classifier.model), return_inverse=True)[1]
     assert len(groups) == network.n_features_in_ > len(shares)
     np.testing.assert_allclose(
-        sorted(network._shares_of_error(groups)[0]), sorted(shares.values())[1:]
+        sorted(network.model_.importances(groups)[0]), sorted(shares.values())[1:]
     )
 
 

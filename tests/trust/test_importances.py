@@ -60,7 +60,7 @@ def test_scores_are_the_accuracy_and_the_squared_error_of_indicators(n_classes):
     assert found[DEFAULT] == pytest.approx(net.score(X, y))
     assert -1.0 < found[SQUARED] < 0.0
     truth = np.where(y[:, None] == np.arange(n_classes), 1.0, 0.0)
-    errors = net._mean_predictions(X) - truth
+    errors = net.model_.scores(X) - truth
     assert found[SQUARED] == pytest.approx(-np.mean(np.sum(errors**2, axis=1)))
 
 

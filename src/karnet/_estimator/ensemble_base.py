@@ -17,18 +17,11 @@ from .._arrays.namespace import check_device
 from .._arrays.threads import ONE_THREAD
 from .._ensemble.average import SEARCH_SIZES, Average, fit_average
 from .._ensemble.columns import TableEncoder
-from .._ensemble.member import Shape
-from .._explain.importances import (
-    Sample,
-    class_errors,
-    rises_of_error,
-    sampled_rows,
-    squared_errors,
-)
-from .._explain.influence import left_out_predictions
-from .._explain.novelty import distances, unit_of_novelty
+from .._ensemble.member import Member, Shape
+from .._model.evidence import FitRows
+from .._model.fitted import FittedModel
 from .._network.infinite_width import RidgeTargets, Splits
-from .._network.layers import Network, weighted_scores
+from .._network.layers import Network
 from .._network.local import LocalNetwork
 from .._rows.frames import holds_numbers_only, is_frame
 from .._rows.inputs import Inputs
@@ -38,7 +31,7 @@ from .._util.checks import all_finite, check_positive, check_positive_integer, c
 from .._util.messages import shown
 from .._util.progress import Report, lines_of
 from .._util.text_table import TextTable
-from .._util.types import Array, Indices, Mask
+from .._util.types import Array, Indices
 from ..blocks import Blocks
 from . import parameters, validation
 from .dask_methods import lazy_for_dask
@@ -64,10 +57,8 @@ LEAST_LARGEST_WEIGHT = 1e-100
 class KARNetworkCV(KAREstimator):
     """The parameters of KARClassifierCV and KARRegressorCV, and the average that is fitted."""
 
-    _encoder: TableEncoder | None
-    _importances: Array | None
-    _novelty_unit: float | None
-    _weight: Array | None
+    model_: FittedModel[Any]
+    _importances: Array | None = None
 
     def __init__(
         self,
@@ -124,34 +115,34 @@ class KARNetworkCV(KAREstimator):
         `report` is called after each step, whatever `verbose` is.
         """
 
-    def _read(self, source: Passes | Raw, check: Check) -> tuple[Inputs, Any, Any]:
-        """Return the inputs, the targets and the weights of all rows."""
+    def _read(
+        self, source: Passes | Raw, check: Check
+    ) -> tuple[TableEncoder | None, Inputs, Any, Any]:
+        """Return the encoder, and the inputs, the targets and the weights of all rows."""
         if isinstance(source, tuple):
             X, y, sample_weight = source
-            X = self._numbers_of(X, sample_weight)
-            return Inputs.in_memory(X, _bounded), y, sample_weight
-        self._encoder = None
+            encoder, X = self._encoded(X, sample_weight)
+            return encoder, Inputs.in_memory(X, _bounded), y, sample_weight
         shape, y, weight = gathered(source, check)
         validation.set_columns(self, shape[1], source.names)
-        return Inputs(source, shape, _bounded_block), y, weight
+        return None, Inputs(source, shape, _bounded_block), y, weight
 
-    def _numbers_of(self, X: Any, sample_weight: Any) -> Any:
-        """Return the inputs of a fit as numbers, and set the encoder of a table that needs one.
+    def _encoded(self, X: Any, sample_weight: Any) -> tuple[TableEncoder | None, Any]:
+        """Return the encoder of a table that needs one, and the inputs of a fit as numbers.
 
         A table with gaps, categories or dates needs one. Rows of weight 0 have no part in it.
         """
-        self._encoder = None
         if not is_frame(X) or holds_numbers_only(X):
             numbers = validation.check_inputs(self, X, reset=True, finite=False)
             if hasattr(numbers, "tocoo") or all_finite(numbers):
                 validation.refuse_infinite(numbers, getattr(self, "feature_names_in_", None))
-                return numbers
+                return None, numbers
         columns, names = validation.check_columns(self, X, reset=True)
         weight = validation.check_weight(sample_weight, len(columns[0]))
         weights = np.ones(len(columns[0])) if weight is None else weight
         kept = weights > 0.0
-        self._encoder = TableEncoder.of([column[kept] for column in columns], weights[kept])
-        return self._encoder(columns, names)
+        encoder = TableEncoder.of([column[kept] for column in columns], weights[kept])
+        return encoder, encoder(columns, names)
 
     def _ridges(self, default: Array) -> Array:
         if self.alphas is None:
@@ -196,21 +187,10 @@ class KARNetworkCV(KAREstimator):
         weight = np.maximum(weight, LEAST_RELATIVE_WEIGHT * largest)
         return weight / largest if largest < LEAST_LARGEST_WEIGHT else weight
 
-    def _fit_average(
-        self,
-        inputs: Inputs,
-        Y: Array,
-        weight: Array | None,
-        kept: Indices,
-        splits: Splits,
-        strata: Indices,
-        report: Report | None,
-    ) -> tuple[Array, Mask]:
-        """Select networks and fit them to the rows kept.
-
-        Returns left-out predictions of all rows, and which of the rows kept have one that is not
-        optimistic. Rows that were not kept are predicted.
-        """
+    def _average(
+        self, fit: FitRows, Y: Array, splits: Splits, strata: Indices, report: Report | None
+    ) -> tuple[Average, RidgeTargets]:
+        """Select networks, fit them to the targets Y of the rows kept, and return their average."""
         if check_verbose(self.verbose) and report is None:
             report = lines_of(type(self).__name__)
         budget = self.time_budget
@@ -224,41 +204,48 @@ class KARNetworkCV(KAREstimator):
         if self.width is not None:
             limits["width"] = check_positive_integer("width", self.width)
         limits["device"] = check_device(self.device)
+        n = len(fit.kept)
         undivided = min(SEARCH_SIZES.undivided, limits["width"] or SEARCH_SIZES.undivided)
-        ridges = self._ridges(LONG_RIDGES if len(kept) > undivided else RIDGES)
-        if len(kept) < 2:
-            raise ValueError(f"X must have at least two rows, but has {len(kept)} (n_samples=1).")
+        ridges = self._ridges(LONG_RIDGES if n > undivided else RIDGES)
+        if n < 2:
+            raise ValueError(f"X must have at least two rows, but has {n} (n_samples=1).")
         rng = parameters.check_generator(self.random_state)
-        weights = np.ones(len(kept)) if weight is None else weight
-        is_kept = np.zeros(len(inputs), dtype=bool)
-        is_kept[kept] = True
+        weights = np.ones(n) if fit.weight is None else fit.weight
+        is_kept = np.zeros(len(fit.inputs), dtype=bool)
+        is_kept[fit.kept] = True
         enough = ENOUGH if is_classifier(self) else 0.0
-        targets, rows = RidgeTargets(Y, weights, ridges, splits, enough), inputs.of(is_kept)
+        targets = RidgeTargets(Y, weights, ridges, splits, enough)
         with ONE_THREAD():
-            average = fit_average(rows, targets, strata, rng, **limits)
-        self._keep(average, rows, targets)
-        self._weight = weight
-        self._kept = None if is_kept.all() else kept
-        left_out = np.empty((len(inputs), Y.shape[1]))
-        left_out[kept] = average.left_out
-        if self._kept is not None:
-            left_out[~is_kept] = inputs.of(~is_kept).map(self._predictions_for)
-        return left_out, average.honest & ~np.isnan(average.left_out[:, 0])
+            average = fit_average(fit.inputs.of(is_kept), targets, strata, rng, **limits)
+        honest = average.honest & ~np.isnan(average.left_out[:, 0])
+        return replace(average, honest=honest), targets
 
-    def _keep(self, average: Average, rows: Inputs, targets: RidgeTargets) -> None:
-        """Set the attributes of an average that was fitted to these rows."""
-        # Only prediction intervals need the paths, which are large, or else the folds.
-        needed = None if is_classifier(self) or average.folds is not None else targets
-        if not is_classifier(self):
-            self._folds = average.folds
-        self.estimators_ = [member.trimmed(needed) for member in average.members]
-        self.weights_, self._offset = average.weights, average.offset
+    def _keep(self, average: Average, targets: RidgeTargets, output: Any, fit: FitRows) -> None:
+        """Set the attributes of an average that was fitted to the targets of the rows kept."""
+        device = check_device(self.device)
+        model = FittedModel.of(average, targets, output, fit, device)
+        metric = average.metric(fit.inputs.shape[1], targets.weight, device)
+        # The metric of a column is that of all its features.
+        self.input_metric_ = np.bincount(model.origins, metric, self.n_features_in_)
+        self.input_metric_ = self.input_metric_.astype(np.float64)
         self.cv_results_ = _results(average)
-        metric = average.metric(rows.shape[1], targets.weight, check_device(self.device))
-        self.input_metric_ = self._of_columns(metric)
-        numbers = sampled_rows(*rows.shape)
-        self._sample = Sample(numbers, rows.take(numbers), targets.Y[numbers])
-        self._importances = self._novelty_unit = None
+        self.best_score_ = model.left_out_score()
+        self.model_, self._importances = model, None
+
+    @property
+    def estimators_(self) -> list[Member]:
+        """The networks in the average."""
+        return list(self.model_.members)
+
+    @property
+    def weights_(self) -> Array:
+        """The weights of the networks."""
+        return self.model_.weights
+
+    @property
+    def loo_decision_function_(self) -> Array:
+        """The left-out prediction of each row."""
+        return self.model_.left_out_decision
 
     @property
     def feature_importances_(self) -> Array:
@@ -274,93 +261,28 @@ class KARNetworkCV(KAREstimator):
         """The standard errors of `feature_importances_`."""
         return self._shares_of_error()[1]
 
-    def _shares_of_error(self, groups: Indices | None = None) -> Array:
-        """Return importances and their standard errors, which are computed once.
-
-        `groups` are the numbers of the groups of columns whose values are shuffled together.
-        """
-        if getattr(self, "_sample", None) is None:
-            raise AttributeError(
-                f"{type(self).__name__} has no importances: call fit first; models of earlier "
-                "versions have none."
-            )
-        if groups is not None and len(np.unique(groups)) < len(groups):
-            return self._shares(groups[self._origins()])
+    def _shares_of_error(self) -> Array:
+        """Return importances and their standard errors, which are computed once."""
         if self._importances is None:
-            self._importances = self._shares(self._origins())
-        return self._importances if groups is None else self._importances[:, np.argsort(groups)]
-
-    def _shares(self, origins: Indices) -> Array:
-        """Return the rises of the error and their standard errors, as shares of all rises."""
-        members = self.estimators_, self.weights_, self._offset
-        options = origins, self._row_weights(), check_device(self.device)
-        of_rows = class_errors if is_classifier(self) else squared_errors
-        with ONE_THREAD():
-            rises, errors = rises_of_error(*members, self._sample, *options, of_rows)
-        return np.array([rises, errors]) / (rises.sum() or 1.0)
+            self._importances = self.model_.importances(device=check_device(self.device))
+        return self._importances
 
     def _get_fitted_attr_html(self, doc_link: str = "") -> Any:
         # Scikit-learn 1.9 shows all attributes, for which importances would be computed.
         shown = copy(self)
-        if hasattr(self, "_sample") and self._importances is None:
+        if hasattr(self, "model_") and self._importances is None:
             shown._importances = np.full((2, self.n_features_in_), np.nan)
         return super(KARNetworkCV, shown)._get_fitted_attr_html(doc_link)
 
-    def _origins(self) -> Indices:
-        """Return the column of X of which each feature of the networks was made."""
-        return np.arange(self.n_features_in_) if self._encoder is None else self._encoder.origins
-
-    def _row_weights(self) -> Array:
-        """Return the weights of the rows that the networks were fitted to."""
-        n = len(self.estimators_[0].X_fit_)
-        return np.ones(n) if self._weight is None else self._weight
-
-    def _of_columns(self, metric: Array) -> Array:
-        """Return the diagonal of the metric for the columns of X, summed over their features."""
-        sums = np.bincount(self._origins(), metric, self.n_features_in_)
-        return sums.astype(np.float64)
-
     def _layer_table(self) -> TextTable | None:
-        return table_of_members(self.estimators_) if hasattr(self, "estimators_") else None
+        return table_of_members(self.estimators_) if hasattr(self, "model_") else None
 
-    def _rows(self, X: Any) -> Any:
-        """Return checked inputs for predictions."""
-        check_is_fitted(self)
-        # Files of earlier versions have no encoder.
-        encoder = getattr(self, "_encoder", None)
-        if encoder is None:
-            return _bounded(
-                self._filled(validation.check_inputs(self, X, reset=False, finite=False))
-            )
-        return _bounded(encoder(*validation.check_columns(self, X, reset=False)))
+    def _networks(self) -> list[Network | LocalNetwork]:
+        return self.model_.networks if hasattr(self, "model_") else []
 
-    def _filled(self, X: Any) -> Any:
-        """Return rows whose missing values are medians of the columns; infinity is refused.
-
-        The networks were fitted to rows without missing values.
-        """
-        sample = getattr(self, "_sample", None)  # files of earlier versions have none
-        if sample is not None and not hasattr(X, "tocoo") and not all_finite(X):
-            X = np.where(np.isnan(X), np.median(sample.X, axis=0).astype(X.dtype), X)
-        validation.refuse_infinite(X, getattr(self, "feature_names_in_", None))
-        return X
-
-    def _left_out(self, Y: Array, removed: Mask | None = None, wanted: Mask | None = None) -> Array:
-        """Return left-out predictions for targets Y of the rows that the networks were fitted to.
-
-        The rows that are removed, and rows without a left-out prediction, have NaN. Other rows than
-        those wanted may have NaN.
-        """
-        weight, device = self._row_weights(), check_device(self.device)
-        with ONE_THREAD():
-            return self._offset + sum(
-                share * left_out_predictions(member, Y, weight, removed, wanted, device)
-                for share, member in zip(self.weights_, self.estimators_, strict=True)
-            )
-
-    @abstractmethod
-    def _difference(self, differences: Array) -> Array:
-        """Return differences of predictions, their last axis as in `loo_decision_function_`."""
+    def _rows(self, X: Any) -> tuple[Any, str | None]:
+        """Return checked inputs for predictions, and the device that predicts."""
+        return rows_of(self, X), check_device(self.device)
 
     @lazy_for_dask
     def novelty(self, X: Any) -> NDArray[Any]:
@@ -381,35 +303,57 @@ class KARNetworkCV(KAREstimator):
         ndarray of shape (n_samples,)
             The novelty, 0 for a row that equals a training row.
         """
-        rows, members = self._features(X), (self.estimators_, self.weights_)
-        if getattr(self, "_sample", None) is None:
-            raise ValueError("the model of an earlier version has no novelty: fit it again.")
-        with ONE_THREAD():
-            if self._novelty_unit is None:
-                self._novelty_unit = unit_of_novelty(*members, self._sample)
-            return distances(*members, rows) / self._novelty_unit
+        return self.model_.novelty(features_of(self, X))
 
-    def _features(self, X: Any) -> Array:
-        """Return checked inputs as a dense array in double precision."""
-        return np.asarray(dense(self._rows(X)), dtype=np.float64)
 
-    def _mean_predictions(self, X: Any) -> Array:
-        return self._predictions_for(self._rows(X))
+def rows_of(net: KARNetworkCV, X: Any) -> Any:
+    """Return checked inputs as the features of a fitted model."""
+    check_is_fitted(net)
+    encoder = net.model_.encoder
+    if encoder is not None:
+        return _bounded(encoder(*validation.check_columns(net, X, reset=False)))
+    X = net.model_.filled(validation.check_inputs(net, X, reset=False, finite=False))
+    validation.refuse_infinite(X, getattr(net, "feature_names_in_", None))
+    return _bounded(X)
 
-    def _predictions_for(self, X: Any) -> Array:
-        with ONE_THREAD():
-            device, networks = check_device(self.device), self._networks()
-            return self._offset + weighted_scores(networks, self.weights_, X, device)
 
-    def _networks(self) -> list[Network | LocalNetwork]:
-        """Return the networks that are averaged."""
-        return [member.network for member in self.estimators_]
+def features_of(net: KARNetworkCV, X: Any) -> Array:
+    """Return checked inputs as features in a dense array in double precision."""
+    return np.asarray(dense(rows_of(net, X)), dtype=np.float64)
+
+
+def fit_and_report(net: KARNetworkCV, X: Any, y: Any, report: Report | None) -> None:
+    """Fit an estimator, and call `report` after each step, whatever its `verbose` is."""
+    net._fit((X, y, None), report)
+
+
+def computed_importances(net: KARNetworkCV) -> Array | None:
+    """Return importances and their standard errors if they were computed before."""
+    return net._importances
+
+
+def shares_of_error(net: KARNetworkCV, groups: Indices | None = None) -> Array:
+    """Return importances and their standard errors; those of single columns are computed once.
+
+    `groups` are the numbers of the groups of columns whose values are shuffled together.
+    """
+    if groups is not None and len(np.unique(groups)) < len(groups):
+        return net.model_.importances(groups, check_device(net.device))
+    shares = net._shares_of_error()
+    return shares if groups is None else shares[:, np.argsort(groups)]
+
+
+def encoder_of(step: Any) -> TableEncoder | None:
+    """Return the encoder of a fitted estimator or step, if it has one."""
+    if isinstance(step, ColumnEncoder):
+        return step.encoder_
+    return step.model_.encoder if isinstance(step, KARNetworkCV) else None
 
 
 class ColumnEncoder(TransformerMixin, BaseEstimator):
     """The encoding of tables as a step of a pipeline, before networks that need numbers."""
 
-    _encoder: TableEncoder
+    encoder_: TableEncoder
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Find the encoding of the columns of a table.
@@ -426,7 +370,7 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
         self
         """
         columns, _ = validation.check_columns(self, X, reset=True)
-        self._encoder = TableEncoder.of(columns, np.ones(len(columns[0])))
+        self.encoder_ = TableEncoder.of(columns, np.ones(len(columns[0])))
         return self
 
     def transform(self, X: Any) -> Array:
@@ -442,7 +386,7 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
         ndarray of shape (n_samples, n_encoded_columns)
         """
         check_is_fitted(self)
-        return self._encoder(*validation.check_columns(self, X, reset=False))
+        return self.encoder_(*validation.check_columns(self, X, reset=False))
 
 
 def _bounded(X: Any) -> Any:

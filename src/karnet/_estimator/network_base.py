@@ -281,8 +281,7 @@ class KARNetwork(KAREstimator):
         return Network(tuple(layers), self._direct_links, self._input_map)
 
     def _networks(self) -> list[Network]:
-        """Return the networks whose mean is predicted: one."""
-        return [self._network()]
+        return [self._network()] if hasattr(self, "layers_") else []
 
     def _inputs(self, X: Any, method: str) -> Any:
         check_is_fitted(self)
@@ -299,3 +298,10 @@ class KARNetwork(KAREstimator):
 
     def _layer_table(self) -> TextTable | None:
         return table_of_layers(self) if hasattr(self, "layers_") else None
+
+
+def start_of_fit(net: KARNetwork, X: Any, y: Any) -> tuple[tuple[Plan, list[Layer], Any], Rows]:
+    """Return the plan, the initial layers and the outputs of classes of a fit, and its rows."""
+    plan, draw = parameters.plan_of(net, net._default_output)
+    targets, rows = net._targets(plan).in_memory(X, y, None)
+    return targets.start(plan, draw, X.shape[1]), rows

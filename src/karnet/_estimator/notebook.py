@@ -37,17 +37,13 @@ class KAREstimator(BaseEstimator):
     Scikit-learn 1.7 and newer render through `_html_repr`, 1.6 through the other two methods.
     """
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        # Estimators of earlier versions had the input metric in place of importances.
-        names = {"feature_importances_": "input_metric_"}
-        state = {names.get(name, name): value for name, value in state.items()}
-        # An estimator that was pickled before a parameter existed gets its default value.
-        defaults = type(self)().get_params(deep=False)
-        super().__setstate__(state | {name: defaults[name] for name in defaults.keys() - state})
-
     @abstractmethod
     def _layer_table(self) -> TextTable | None:
         """Return the layers, or the networks that are averaged; None before the fit."""
+
+    @abstractmethod
+    def _networks(self) -> list[Any]:
+        """Return the networks whose weighted sum is predicted; none before the fit."""
 
     def _html_repr(self) -> str:
         layers = self._layer_table()
@@ -65,6 +61,11 @@ class KAREstimator(BaseEstimator):
 def layer_table(estimator: Any) -> TextTable | None:
     """Return the table of layers of an estimator of karnet; None for others and before the fit."""
     return estimator._layer_table() if isinstance(estimator, KAREstimator) else None
+
+
+def networks_of(estimator: Any) -> list[Any]:
+    """Return the networks of an estimator of karnet; none of others and before the fit."""
+    return estimator._networks() if isinstance(estimator, KAREstimator) else []
 
 
 def table_of_layers(net: Any) -> TextTable:

@@ -11,10 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._arrays.namespace import check_device
 from .._estimator import validation
+from .._estimator.ensemble_base import features_of, fit_and_report
 from .._rows.frames import Column
 from .._util.progress import Report
-from .._util.types import Array, Indices
+from .._util.types import Indices
 from ..learner import indicator
 from ..selection import KARClassifierCV, KARRegressorCV
 from . import _columns as checks
@@ -126,23 +128,25 @@ def audit(
         raise ValueError(f"y must have one column for an audit, but has the shape {target.shape}.")
     findings = _findings(names, columns, target, classes)
     kept = _usable(names, findings)
-    net._fit((some_columns(X, kept), target, None), report)
-    Y, left_out = _left_out(net, target)
+    fit_and_report(net, some_columns(X, kept), target, report)
+    model = net.model_
+    left_out = model.left_out(device=check_device(device))
+    predicted = left_out if classes else model.output.decision(left_out)
     found = chain(
         wrong_classes(net, target, left_out)
         if isinstance(net, KARClassifierCV)
-        else wrong_numbers(target, net._in_units(left_out)),
+        else wrong_numbers(target, predicted),
         equal_rows(
             columns, target, classes, range(len(target)) if row_names is None else row_names
         ),
         far_outside(names, columns),
-        alone(net, net._features(some_columns(X, kept))),
+        alone(model, features_of(net, some_columns(X, kept))),
     )
     suspects = sorted(found, key=lambda each: REASONS.index(each.reason))
     is_suspect = np.zeros(len(target), dtype=bool)
     is_suspect[[each.row for each in suspects]] = True
-    scores = scores_without(net, Y, left_out, is_suspect)
-    return Audit(net, suspects, findings, *scores, _as_predicted(net, left_out))
+    scores = scores_without(net, left_out, is_suspect)
+    return Audit(net, suspects, findings, *scores, predicted)
 
 
 def _are_classes(y: Any, task: str) -> bool:
@@ -156,19 +160,6 @@ def _are_classes(y: Any, task: str) -> bool:
         return True
     whole = values.dtype.kind != "f" or bool(np.all(values == np.floor(values)))
     return whole and len(np.unique(values)) <= MAX_INTEGER_CLASSES
-
-
-def _left_out(net: KARClassifierCV | KARRegressorCV, y: NDArray[Any]) -> tuple[Array, Array]:
-    """Return the targets of the networks, and the left-out predictions of all rows."""
-    if isinstance(net, KARClassifierCV):
-        Y = indicator(np.searchsorted(net.classes_, y), len(net.classes_))
-    else:
-        Y = ((y - net._mean) / net._scale)[:, None]
-    return Y, net._left_out(Y)
-
-
-def _as_predicted(net: KARClassifierCV | KARRegressorCV, left_out: Array) -> NDArray[Any]:
-    return left_out if isinstance(net, KARClassifierCV) else net._in_units(left_out)
 
 
 def _findings(

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._arrays.threads import ONE_THREAD
-from .._estimator.calibration import Calibration
-from .._explain.novelty import distances, unit_of_novelty
+from .._arrays.namespace import check_device
+from .._model.fitted import FittedModel
 from .._rows.memory import evenly_spaced
 from .._util.types import Array, Mask
 from ..selection import KARClassifierCV, KARRegressorCV
@@ -36,8 +35,7 @@ def wrong_classes(net: KARClassifierCV, y: NDArray[Any], left_out: Array) -> Ite
 
     The left-out probability of the given class must be very small.
     """
-    calibration = Calibration(net.knee_, net.temperature_, net.doubt_)
-    probabilities = calibration.probabilities(left_out)
+    probabilities = net.model_.output.calibration.probabilities(left_out)
     codes = np.searchsorted(net.classes_, y)
     rows, known = np.arange(len(y)), ~np.isnan(left_out[:, 0])
     own, best = probabilities[rows, codes], probabilities.argmax(axis=1)
@@ -68,12 +66,9 @@ def wrong_numbers(y: NDArray[Any], predictions: Array) -> Iterator[Suspect]:
         yield Suspect(int(row), "target", detail, number(f))
 
 
-def alone(net: KARClassifierCV | KARRegressorCV, features: Array) -> Iterator[Suspect]:
+def alone(model: FittedModel[Any], features: Array) -> Iterator[Suspect]:
     """Yield rows that no other row is like, the farthest first."""
-    members = net.estimators_, net.weights_
-    with ONE_THREAD():
-        unit = unit_of_novelty(*members, net._sample)
-        away = distances(*members, features, np.arange(len(features))) / unit
+    away = model.novelty(features, np.arange(len(features)))
     far = away > ALONE
     for row in np.flatnonzero(far)[np.argsort(-away[far], kind="stable")]:
         detail = (
@@ -84,7 +79,7 @@ def alone(net: KARClassifierCV | KARRegressorCV, features: Array) -> Iterator[Su
 
 
 def scores_without(
-    net: KARClassifierCV | KARRegressorCV, Y: Array, left_out: Array, suspects: Mask
+    net: KARClassifierCV | KARRegressorCV, left_out: Array, suspects: Mask
 ) -> tuple[float, float]:
     """Return the left-out score of the rows that are no suspects, with and without suspects.
 
@@ -92,9 +87,10 @@ def scores_without(
     networks that forgot the suspects. The score is the accuracy, or R^2. In long tables it is that
     of the leaves of some of the rows.
     """
+    Y = net.model_.target_scores
     wanted = np.zeros(len(Y), dtype=bool)
     wanted[evenly_spaced(len(Y), MOST_SCORED)] = True
-    without = net._left_out(Y, suspects, wanted)
+    without = net.model_.left_out(suspects, wanted, check_device(net.device))
     judged = ~suspects & ~np.isnan(without[:, 0]) & ~np.isnan(left_out[:, 0])
     before, after = (_score(net, Y[judged], each[judged]) for each in (left_out, without))
     return before, after

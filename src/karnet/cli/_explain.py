@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..inspection._influence import average_of, effects_on_scores, features_of, row_influence
+from ..inspection._influence import average_of, explained, row_influence
 from ..tables import inputs_of, network_of, origins_of, row_numbers, target_of
 
 # The number of training rows, and of columns, that are named for each prediction.
@@ -27,9 +27,8 @@ def explanation_columns(model: Any, table: Any) -> Columns:
     effects of three columns. Effects are in units of the target or, for classes, on the score of
     the predicted class, which is 1 for rows of the class and 0 for all others in the fit.
     """
-    network, name = network_of(model), target_of(model) or "prediction"
+    network, name = average_of(network_of(model)), target_of(model) or "prediction"
     X = inputs_of(model, table)
-    average_of(network)  # raises an error if the network keeps no rows
     rows = _influential_rows(network, X)
     columns = {f"{name}_row_{k + 1}": row_numbers(model, each) for k, each in enumerate(rows.T)}
     return columns | _effects(network, X, name, origins_of(model))
@@ -46,16 +45,15 @@ def _influential_rows(network: Any, X: Any) -> NDArray[np.intp]:
 def _effects(network: Any, X: Any, name: str, origins: list[str]) -> Columns:
     """Return the names and the effects of the columns with the largest effects."""
     names, groups = np.unique(origins, return_inverse=True)
-    features = groups[network._origins()]
     parts = []
-    for part in _parts(X, max(MAX_VALUES // len(features), 1)):
-        rows = features_of(network, network, part)
-        effects = effects_on_scores(network, rows, features, len(names))
+    for part in _parts(X, max(MAX_VALUES // len(network.model_.origins), 1)):
+        average, rows, device = explained(network, part)
+        effects = average.column_effects(rows, groups, device)
         if hasattr(network, "classes_"):
-            codes = network._predictions_for(rows).argmax(axis=1)
+            codes = average.scores(rows, device).argmax(axis=1)
             parts.append(effects[np.arange(len(rows)), :, codes])
         else:
-            parts.append(network._difference(effects))
+            parts.append(average.output.difference(effects))
     effects = np.vstack(parts)
     order = np.argsort(-np.abs(effects), axis=1, kind="stable")[:, :N_NAMED]
     columns: Columns = {}

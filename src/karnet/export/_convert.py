@@ -17,9 +17,10 @@ from sklearn.exceptions import NotFittedError
 from sklearn.impute import SimpleImputer
 
 from .._arrays.namespace import on_host
-from .._estimator.calibration import LEAST_SCORE
-from .._estimator.ensemble_base import ColumnEncoder
+from .._estimator.ensemble_base import ColumnEncoder, KARNetworkCV, encoder_of
+from .._estimator.notebook import networks_of
 from .._estimator.targets import class_outputs
+from .._model.calibration import LEAST_SCORE
 from .._network.infinite_width import KernelMap
 from .._network.layers import Network
 from .._network.local import LocalNetwork, Tree
@@ -186,7 +187,7 @@ def _retype(graph: Any, inputs: list[Input], single: bool) -> None:
 def _convert(build: Builder, single: bool, scope: Any, operator: Any, container: Any) -> None:
     """Add an estimator to the graph that skl2onnx is building."""
     g = Graph(scope, container, single)
-    encoder = getattr(operator.raw_operator, "_encoder", None)
+    encoder = encoder_of(operator.raw_operator)
     if encoder is None:
         double = [g.cast(each.full_name, "DOUBLE") for each in operator.inputs]
         x = double[0] if len(double) == 1 else g.op("Concat", *double, axis=1)
@@ -209,13 +210,13 @@ def _set_output_types(operator: Any) -> None:
             raise ValueError("SimpleImputer(add_indicator=True) cannot be exported to ONNX.")
         n_columns = len(_kept_columns(estimator))
     elif isinstance(estimator, ColumnEncoder):
-        n_columns = len(estimator._encoder.origins)
+        n_columns = len(estimator.encoder_.origins)
     elif hasattr(estimator, "classes_"):
         classes = _classes(estimator)
         label = StringTensorType if classes.dtype.kind == "O" else Int64TensorType
         operator.outputs[0].type, n_columns = label([None]), len(classes)
     else:
-        n_columns = estimator._networks()[0].n_outputs
+        n_columns = networks_of(estimator)[0].n_outputs
     operator.outputs[-1].type = DoubleTensorType([None, n_columns])
 
 
@@ -234,8 +235,8 @@ def _classes(estimator: Any) -> NDArray[Any]:
 
 def _outputs(g: Graph, estimator: Any, x: str, activate: bool = True) -> str:
     """Return the output of an estimator, with or without the activation of the last layer."""
-    networks = estimator._networks()
-    if not hasattr(estimator, "weights_"):
+    networks = networks_of(estimator)
+    if not isinstance(estimator, KARNetworkCV):
         return _output(g, networks[0], x, activate)
     total, seen = "", {id(None): x}
     for network, weight in zip(networks, estimator.weights_, strict=True):
@@ -245,7 +246,7 @@ def _outputs(g: Graph, estimator: Any, x: str, activate: bool = True) -> str:
         make = _local_output if isinstance(network, LocalNetwork) else _output
         outputs = g.op("Mul", make(g, network, seen[id(view)], activate), float(weight))
         total = g.op("Add", total, outputs) if total else outputs
-    return g.op("Add", total, estimator._offset)
+    return g.op("Add", total, estimator.model_.offset)
 
 
 def _local_output(g: Graph, network: LocalNetwork, x: str, activate: bool) -> str:
@@ -323,7 +324,7 @@ def _output(g: Graph, network: Network, x: str, activate: bool) -> str:
 
 
 def _classifier(g: Graph, estimator: Any, x: str) -> tuple[str, str]:
-    network, classes = estimator._networks()[0], _classes(estimator)
+    network, classes = networks_of(estimator)[0], _classes(estimator)
     if network.n_outputs == 1:
         last = network.layers[-1]
         low, high = known(last.f).phi(class_outputs(last.f, 2))[:, 0]
@@ -342,7 +343,7 @@ def _classifier(g: Graph, estimator: Any, x: str) -> tuple[str, str]:
 
 
 def _bent(g: Graph, scores: str, knee: float) -> str:
-    """Add ``log(softplus(f / knee))``, as `karnet._estimator.calibration.bent` computes it."""
+    """Add ``log(softplus(f / knee))``, as `karnet._model.calibration.bent` computes it."""
     if np.isinf(knee):
         return scores
     x = g.op("Max", g.op("Div", scores, knee), LEAST_SCORE)
@@ -352,8 +353,9 @@ def _bent(g: Graph, scores: str, knee: float) -> str:
 
 def _regressor(g: Graph, estimator: Any, x: str) -> tuple[str]:
     outputs = _outputs(g, estimator, x)
-    if hasattr(estimator, "_scale"):  # the targets were standardised
-        outputs = g.op("Add", g.op("Mul", outputs, estimator._scale), estimator._mean)
+    if isinstance(estimator, KARRegressorCV):
+        units = estimator.model_.output
+        outputs = g.op("Add", g.op("Mul", outputs, units.scale), units.mean)
     return (outputs,)
 
 

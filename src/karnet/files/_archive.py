@@ -27,10 +27,10 @@ from .._version import __version__
 from ._check import RefusedError, check_array, check_tree
 from ._fitted import check_fitted
 from ._tree import Tree
-from .types import SKRUB, TRUSTED, by_tag
+from .types import SKRUB, TRUSTED
 
-# The version of the format. Format 1 named classes by the modules that they were in.
-FORMAT = 2
+# The version of the format.
+FORMAT = 1
 # The entry of the archive with the versions.
 HEADER = "karnet.json"
 # The entry of the archive with the tree.
@@ -155,7 +155,7 @@ def load(path: str | os.PathLike[str]) -> Any:
 
     data = Path(path).read_bytes()
     try:
-        data, header, names = _checked(data)
+        header, names = _checked(data)
         _checked_skrub(names)
         # skops searches this list for every node, so a short one saves time.
         trusted = [name for name in TRUSTED if name in names]
@@ -181,34 +181,20 @@ def load(path: str | os.PathLike[str]) -> Any:
     return estimator
 
 
-def _checked(data: bytes) -> tuple[bytes, dict[str, Any], set[str]]:
-    """Check a model file; return it in the current format, its header and the names in it."""
+def _checked(data: bytes) -> tuple[dict[str, Any], set[str]]:
+    """Check a model file, and return its header and the names in it."""
     if not data.startswith(b"PK\x03\x04"):
         raise RefusedError("it is not a whole model file of karnet (pickles are never read)")
     with ZipFile(io.BytesIO(data)) as archive:
         files = archive.infolist()
         _check_entries(files, len(data))
         header = _checked_header(json.loads(archive.read(HEADER)))
-        if header["format"] == 1:
-            return _checked(_upgraded(archive, header))
         arrays = {info.filename for info in files} - {HEADER, TREE}
         names = check_tree(json.loads(archive.read(TREE)), arrays)
         for name in arrays:
             with archive.open(name) as part:
                 check_array(part, archive.getinfo(name).file_size)
-    return data, header, names
-
-
-def _upgraded(archive: ZipFile, header: dict[str, Any]) -> bytes:
-    """Return an archive of format 1 in the current format, which names classes by their tags."""
-    buffer = io.BytesIO()
-    with ZipFile(buffer, "w") as upgraded:
-        upgraded.writestr(HEADER, json.dumps({**header, "format": FORMAT}))
-        upgraded.writestr(TREE, by_tag(archive.read(TREE).decode()))
-        for info in archive.infolist():
-            if info.filename not in (HEADER, TREE):
-                upgraded.writestr(info.filename, archive.read(info))
-    return buffer.getvalue()
+    return header, names
 
 
 def _check_entries(files: list[ZipInfo], n_bytes: int) -> None:

@@ -8,7 +8,7 @@ imported, any object is made or any array is allocated.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import MISSING, fields
+from dataclasses import fields
 from math import prod
 from typing import IO, Any
 
@@ -128,11 +128,10 @@ class _Check:
         size = 0 if state is None else self.node(state, ("DictNode",))
         content = {} if state is None else _content(state, dict)
         if name in DATACLASSES or name == ACTIVATION:
-            known = {"name": MISSING}
+            known = {"name"}
             if name != ACTIVATION:
-                known = {each.name: each.default for each in fields(resolved(name))}
-            required = {each for each, default in known.items() if default is MISSING}
-            if not required <= content.keys() <= known.keys():
+                known = {each.name for each in fields(resolved(name))}
+            if content.keys() != known:
                 raise RefusedError(f"a {name} lacks a field, or has one too many")
         memory = content.get("memory")
         if memory is not None and set(memory) == {"__id__"}:

@@ -18,13 +18,15 @@ from sklearn.preprocessing import OneHotEncoder
 
 from .._ensemble.columns import Dates, Labels, TableEncoder
 from .._ensemble.member import Shape
-from .._estimator.ensemble_base import ColumnEncoder, KARNetworkCV
+from .._estimator.ensemble_base import ColumnEncoder, KARNetworkCV, computed_importances
 from .._estimator.network_base import KARNetwork
+from .._estimator.notebook import networks_of
+from .._model.evidence import Evidence
+from .._model.fitted import FittedModel
+from .._model.output import NumberOutput
 from .._network.infinite_width import KernelMap
-from .._network.layers import Network
 from .._network.local import LocalNetwork, Tree
 from ._check import RefusedError
-from ._format_1 import upgraded
 
 # The numbers of rows that a network predicts; a shape that fits one by chance does not fit both.
 TRIAL_ROWS = (2, 3)
@@ -40,7 +42,7 @@ PER_FEATURE = {
 
 def check_fitted(model: Any) -> None:
     """Raise an error if the attributes of a model, or of a part of it, do not fit together."""
-    parts = [upgraded(part) for part in _parts(model)]
+    parts = list(_parts(model))
     for kind, check in CHECKS.items():
         for part in parts:
             try:
@@ -114,65 +116,86 @@ def _check_encoder(encoder: TableEncoder) -> None:
 
 def _check_step(step: ColumnEncoder) -> None:
     if hasattr(step, "n_features_in_"):
-        _expect(step.n_features_in_ == len(step._encoder.columns))
+        _expect(step.n_features_in_ == len(step.encoder_.columns))
 
 
-def _check_network(net: Any) -> None:
-    if not vars(net).keys() & {"layers_", "estimators_"}:
+def _check_model(model: FittedModel[Any]) -> None:
+    """Check the members of a model, and that its features are those of their views."""
+    q, output, n_features = len(model.offset), model.output, len(model.origins)
+    _expect(len(model.members) > 0 and model.weights.shape == (len(model.members),))
+    _expect(model.offset.shape == (q,))
+    _expect(all(network.n_outputs == q for network in model.networks))
+    for member in model.members:
+        columns = member.view.features
+        _expect(bool(((columns >= 0) & (columns < n_features)).all()))
+    targets = model.evidence.targets
+    if isinstance(output, NumberOutput):
+        _expect(output.mean.shape == output.scale.shape == (q,))
+        _expect(targets.shape == (len(targets), q) and targets.dtype.kind == "f")
+    else:
+        _expect(output.n_classes == q and targets.ndim == 1 and targets.dtype.kind == "i")
+        _expect(bool(((targets >= 0) & (targets < q)).all()))
+    _expect(all(len(each.X_fit_) == len(targets) for each in model.members))
+    _check_evidence(model.evidence, n_features, q)
+
+
+def _check_evidence(known: Evidence, n_features: int, n_outputs: int) -> None:
+    """Check that everything that is kept of the rows of a fit has their number."""
+    n, kept, sample = len(known.targets), known.kept, known.sample
+    _expect(known.left_out.ndim == 2 and known.left_out.shape[1] == n_outputs)
+    if isinstance(kept, slice):
+        _expect(kept == slice(None) and len(known.left_out) == n)
+    else:
+        _expect(kept.shape == (n,) and _are_numbers_below(kept, len(known.left_out)))
+    _expect(known.honest.shape == (n,) and known.honest.dtype == bool)
+    _expect(known.weight is None or known.weight.shape == (n,))
+    _expect(sample.numbers.ndim == 1 and _are_numbers_below(sample.numbers, n))
+    _expect(sample.X.shape == (len(sample.numbers), n_features))
+    _expect(sample.Y.shape == (len(sample.numbers), n_outputs))
+
+
+def _are_numbers_below(numbers: NDArray[Any], n: int) -> bool:
+    return numbers.dtype.kind == "i" and bool(((numbers >= 0) & (numbers < n)).all())
+
+
+def _check_average(net: KARNetworkCV) -> None:
+    if not networks_of(net):
         return
-    _expect(len(getattr(net, "activations_", ())) == len(getattr(net, "layers_", ())))
-    networks = net._networks()
-    for network in networks:
-        if isinstance(network, Network):
-            _expect(all(layer.V.ndim == 2 and layer.w.ndim == 1 for layer in network.layers))
-        # The number of features is compared with an array, so that it alone cannot claim memory.
-        match network:
-            case Network(view=None, input_map=KernelMap(Z=Z)):
-                per_feature = Z.T
-            case Network(view=None):
-                per_feature = network.layers[0].V
-            case _:
-                per_feature, columns = net.input_metric_, network.view.features
-                encoder = getattr(net, "_encoder", None)
-                n_inputs = len(per_feature) if encoder is None else len(encoder.origins)
-                _expect(bool(((columns >= 0) & (columns < n_inputs)).all()))
-        n_features = net.n_features_in_
-        _expect(type(n_features) is int and n_features == len(per_feature) <= per_feature.size)
-    n_outputs = networks[0].n_outputs
-    if hasattr(net, "_mean"):
-        _expect(net._mean.shape == net._scale.shape == (n_outputs,))
-    if isinstance(net, KARNetworkCV):
-        _expect(net.weights_.shape == (len(networks),) and net._offset.shape == (n_outputs,))
-        _check_rows(net, n_outputs)
+    # The number of features is compared with an array, so that it alone cannot claim memory.
+    n = net.model_.n_columns
+    _expect(net.input_metric_.shape == (n,))
+    known = computed_importances(net)
+    _expect(known is None or known.shape == (2, n))
+    value = 0.0 if net.model_.encoder is None else np.nan  # columns of any kind may have gaps
+    _check_trial(net, n, value)
+
+
+def _check_network(net: KARNetwork) -> None:
+    if not networks_of(net):
+        return
+    _expect(len(net.activations_) == len(net.layers_))
+    (network,) = networks_of(net)
+    _expect(all(layer.V.ndim == 2 and layer.w.ndim == 1 for layer in network.layers))
+    kernel = network.input_map
+    per_feature = kernel.Z.T if isinstance(kernel, KernelMap) else network.layers[0].V
+    _expect(len(per_feature) <= per_feature.size)
+    _check_trial(net, len(per_feature), 0.0)
+
+
+def _check_trial(net: Any, n_features: int, value: float) -> None:
+    """Check the predictions of a fitted estimator for rows of a value."""
     names = getattr(net, "feature_names_in_", None)
+    _expect(type(net.n_features_in_) is int and net.n_features_in_ == n_features)
     _expect(names is None or (names.shape == (n_features,) and names.dtype == object))
     # The trial predicts on the CPU, whatever the device of the network.
     trial = object.__new__(type(net))
     vars(trial).update(vars(net), device=None)
     vars(trial).pop("feature_names_in_", None)
+    n_classes = max(networks_of(net)[0].n_outputs, 2)
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        # Columns of any kind may have gaps.
-        value = 0.0 if getattr(net, "_encoder", None) is None else np.nan
         for n_rows in TRIAL_ROWS:
-            _check_predictions(trial, np.full((n_rows, n_features), value), max(n_outputs, 2))
-
-
-def _check_rows(net: Any, n_outputs: int) -> None:
-    """Check the training rows that an average keeps; files of earlier versions have none."""
-    sample = getattr(net, "_sample", None)
-    if sample is None:
-        return
-    n, numbers, rows = len(net.estimators_[0].X_fit_), sample.numbers, (net._weight, net._kept)
-    _expect(all(len(each.X_fit_) == n for each in net.estimators_))
-    _expect(all(each is None or each.shape == (n,) for each in rows))
-    _expect(net._kept is None or net._kept.dtype.kind == "i")
-    _expect(numbers.ndim == 1 and numbers.dtype.kind == "i")
-    _expect(bool(((numbers >= 0) & (numbers < n)).all()))
-    _expect(sample.X.shape == (len(numbers), len(net._origins())))
-    _expect(sample.Y.shape == (len(numbers), n_outputs))
-    known = net._importances
-    _expect(known is None or known.shape == (2, net.n_features_in_))
+            _check_predictions(trial, np.full((n_rows, n_features), value), n_classes)
 
 
 def _check_predictions(net: Any, rows: NDArray[Any], n_classes: int) -> None:
@@ -183,9 +206,7 @@ def _check_predictions(net: Any, rows: NDArray[Any], n_classes: int) -> None:
         del predictions["predict"]
         _expect(net.classes_.shape == (n_classes,))
         _expect(predictions["predict_proba"].shape == (len(rows), n_classes))
-    if hasattr(net, "_true_probabilities"):
-        known, weight = net._true_probabilities, net._true_weight
-        _expect(known.ndim == 1 and (weight is None or weight.shape == known.shape))
+    if hasattr(net, "predict_set"):
         sets = net.predict_set(rows)
         _expect(sets.shape == (len(rows), n_classes) and sets.dtype == bool)
     for each in predictions.values():
@@ -235,7 +256,9 @@ CHECKS: dict[Any, Callable[[Any], None]] = {
     LocalNetwork: _check_leaves,
     TableEncoder: _check_encoder,
     ColumnEncoder: _check_step,
-    KARNetwork | KARNetworkCV: _check_network,
+    FittedModel: _check_model,
+    KARNetwork: _check_network,
+    KARNetworkCV: _check_average,
     OneHotEncoder: _check_one_hot,
     TfidfVectorizer: _check_vocabulary,
     BaseEstimator: _check_columns,

@@ -7,25 +7,26 @@ wherever the class is defined. All other types and functions are named by their 
 from __future__ import annotations
 
 import importlib
-import re
 from typing import Any
 
 # The minor version of skrub whose types are listed here; the extra `table` pins it.
 SKRUB = "0.11"
 
-# The classes of karnet in a file. A tag never changes; the path is where the class is now. Tags
-# that end in 1 are of a class of format 1 whose fields have changed since.
+# The classes of karnet in a file. A tag never changes; the path is where the class is now.
 TAGS = {
     "Accumulator": "karnet.accumulate.Accumulator",
     "Activation": "karnet.activations.Activation",
+    "Calibration": "karnet._model.calibration.Calibration",
     "Centre": "karnet._lstsq.statistics.Centre",
+    "ClassOutput": "karnet._model.output.ClassOutput",
     "ColumnEncoder": "karnet._estimator.ensemble_base.ColumnEncoder",
     "Dates": "karnet._ensemble.columns.Dates",
+    "Evidence": "karnet._model.evidence.Evidence",
     "ExpOf": "karnet.activations.ExpOf",
+    "FittedModel": "karnet._model.fitted.FittedModel",
     "Folds": "karnet._ensemble.folds.Folds",
     "Gram": "karnet._lstsq.statistics.Gram",
     "Indicators": "karnet._ensemble.views.Indicators",
-    "InfiniteLayers1": "karnet.files._format_1.InfiniteLayers1",
     "KARClassifier": "karnet.estimators.KARClassifier",
     "KARClassifierCV": "karnet.selection.KARClassifierCV",
     "KARRegressor": "karnet.estimators.KARRegressor",
@@ -35,17 +36,16 @@ TAGS = {
     "Layer": "karnet._network.layers.Layer",
     "LocalNetwork": "karnet._network.local.LocalNetwork",
     "Member": "karnet._ensemble.member.Member",
-    "Member1": "karnet.files._format_1.Member1",
     "Moments": "karnet._lstsq.statistics.Moments",
     "Network": "karnet._network.layers.Network",
+    "NumberOutput": "karnet._model.output.NumberOutput",
     "Numbers": "karnet._ensemble.columns.Numbers",
     "Partition": "karnet._network.local.Partition",
     "Plan": "karnet.learner.Plan",
-    "ProductsWith1": "karnet.files._format_1.ProductsWith1",
     "Ranks": "karnet._ensemble.views.Ranks",
     "Report": "karnet.learner.Report",
     "RidgePath": "karnet.loo.RidgePath",
-    "Sample": "karnet._explain.importances.Sample",
+    "RowSample": "karnet._model.evidence.RowSample",
     "Shape": "karnet._ensemble.member.Shape",
     "Stack": "karnet._lstsq.statistics.Stack",
     "Standard": "karnet._ensemble.views.Standard",
@@ -117,8 +117,7 @@ def _listed(by_module: dict[str, str], library: str = "") -> frozenset[str]:
 ACTIVATION = f"{__name__}.Activation"
 ENCODER = f"{__name__}.ColumnEncoder"
 ESTIMATORS = frozenset(f"{__name__}.{tag}" for tag in TAGS if tag.startswith("KAR"))
-# A file holds exactly the fields of a dataclass. A field that is added later needs a default, which
-# is used for older files. Activations are stored by name.
+# A file holds exactly the fields of a dataclass. Activations are stored by name.
 DATACLASSES = frozenset(f"{__name__}.{tag}" for tag in TAGS) - ESTIMATORS - {ACTIVATION, ENCODER}
 TIMES = _listed({"datetime": "timedelta timezone", "zoneinfo": "ZoneInfo"})
 # For each kind of node that skops reads, the types or functions that it may name.
@@ -162,13 +161,3 @@ def name_of(thing: Any) -> str:
     """Return the name of a type or function in a file."""
     path = f"{getattr(thing, '__module__', None)}.{thing.__name__}"
     return f"{__name__}.{_TAG_OF[path]}" if path in _TAG_OF else path
-
-
-def by_tag(schema: str) -> str:
-    """Return the tree of a file of format 1 with the classes of karnet named as in format 2."""
-
-    def tagged(node: re.Match[str]) -> str:
-        tag = f"{node[1]}1" if f"{node[1]}1" in TAGS else node[1]
-        return f'"__module__":"{__name__}","__class__":"{tag}"' if tag in TAGS else node[0]
-
-    return re.sub(r'"__module__":\s*"karnet\.\w+",\s*"__class__":\s*"(\w+)"', tagged, schema)

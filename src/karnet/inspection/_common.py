@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._estimator.notebook import networks_of
 from .._network.infinite_width import KernelMap
 from .._network.local import LocalNetwork
 from .._rows.memory import dense, evenly_spaced
@@ -41,11 +42,9 @@ class Display:
 def network_of(estimator: Any) -> Any:
     """Return a fitted estimator of karnet, which may be the last step of a pipeline."""
     network = estimator[-1] if hasattr(estimator, "steps") else estimator
-    try:
-        network._networks()
-    except AttributeError as error:
+    if not networks_of(network):
         name = type(network).__name__
-        raise ValueError(f"{name} is not a fitted estimator of karnet: fit one first.") from error
+        raise ValueError(f"{name} is not a fitted estimator of karnet: fit one first.")
     return network
 
 

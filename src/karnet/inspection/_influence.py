@@ -10,19 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._arrays.namespace import check_device
-from .._arrays.threads import ONE_THREAD
-from .._estimator.ensemble_base import KARNetworkCV
-from .._explain.influence import changes_without_rows
-from .._rows.memory import evenly_spaced
+from .._estimator.ensemble_base import KARNetworkCV, features_of
+from .._model.fitted import FittedModel
 from .._util.checks import check_positive_integer
-from .._util.types import Indices
 from ._common import Array, Display, network_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-# Number of other rows whose values replace those of a column.
-N_REPLACED = 10
 
 
 @dataclass(frozen=True)
@@ -94,21 +88,9 @@ def row_influence(estimator: Any, X: Any) -> RowInfluence:
     >>> row_influence(net, X[200:202]).changes.shape
     (2, 200)
     """
-    net = average_of(estimator)
-    rows = features_of(estimator, net, X)
-    weight = net._row_weights()
-    n, device = len(net.loo_decision_function_), check_device(net.device)
-    kept = np.arange(n) if net._kept is None else net._kept
-    changes = np.zeros((len(rows), n, len(net._offset)))
-    similarities = np.zeros((len(rows), n))
-    shares = net.weights_ / net.weights_.sum()
-    with ONE_THREAD():
-        for member, w, share in zip(net.estimators_, net.weights_, shares, strict=True):
-            change, alike = changes_without_rows(member, member.view(rows), weight, device)
-            changes[:, kept] += w * change
-            similarities[:, kept] += share * alike
-    exact = all(member.shape.rounds == 0 for member in net.estimators_)
-    return RowInfluence(net._difference(changes), similarities, exact)
+    model, rows, device = explained(estimator, X)
+    exact = all(member.shape.rounds == 0 for member in model.members)
+    return RowInfluence(*model.influence(rows, device), exact)
 
 
 def column_effects(estimator: Any, X: Any) -> Array:
@@ -131,28 +113,8 @@ def column_effects(estimator: Any, X: Any) -> Array:
         The effects on predictions, or on the decision function of a classifier. The features are
         those that the estimator sees.
     """
-    net = average_of(estimator)
-    rows = features_of(estimator, net, X)
-    return net._difference(effects_on_scores(net, rows, net._origins(), net.n_features_in_))
-
-
-def effects_on_scores(net: KARNetworkCV, rows: Array, origins: Indices, n_columns: int) -> Array:
-    """Return the effects of columns on each output of the networks, for rows of features.
-
-    `origins` are the columns of which the features were made. The result has the shape
-    (n_rows, n_columns, n_outputs).
-    """
-    sample = net._sample.X
-    some = evenly_spaced(len(sample), N_REPLACED)
-    here = net._predictions_for(rows)
-    effects = np.zeros((len(rows), n_columns, here.shape[1]))
-    for column in range(n_columns):
-        features = origins == column
-        changed = np.repeat(rows, len(some), axis=0)
-        changed[:, features] = np.tile(sample[np.ix_(some, features)], (len(rows), 1))
-        means = net._predictions_for(changed).reshape(len(rows), len(some), -1).mean(axis=1)
-        effects[:, column] = here - means
-    return effects
+    model, rows, device = explained(estimator, X)
+    return model.output.difference(model.column_effects(rows, device=device))
 
 
 def average_of(estimator: Any) -> KARNetworkCV:
@@ -162,16 +124,15 @@ def average_of(estimator: Any) -> KARNetworkCV:
         raise ValueError(
             f"{type(net).__name__} keeps no training rows: use KARClassifierCV or KARRegressorCV."
         )
-    if getattr(net, "_sample", None) is None:
-        raise ValueError("the model of an earlier version keeps no sample of rows: fit it again.")
     return net
 
 
-def features_of(estimator: Any, net: KARNetworkCV, X: Any) -> Array:
-    """Return rows as features of the networks."""
+def explained(estimator: Any, X: Any) -> tuple[FittedModel[Any], Array, str | None]:
+    """Return the model of an estimator or pipeline, rows as its features, and its device."""
+    net = average_of(estimator)
     if hasattr(estimator, "steps") and len(estimator.steps) > 1:
         X = estimator[:-1].transform(X)
-    return net._features(X)
+    return net.model_, features_of(net, X), check_device(net.device)
 
 
 @dataclass(eq=False, repr=False)
@@ -241,9 +202,8 @@ class RowInfluenceDisplay(Display):
         first = found.most_influential(n_rows)[0]
         changes = found.changes[0, first]
         if changes.ndim == 2:
-            net = average_of(estimator)
-            scores = net._predictions_for(features_of(estimator, net, X))[0]
-            changes = changes[:, scores.argmax()]
+            model, rows, device = explained(estimator, X)
+            changes = changes[:, model.scores(rows, device)[0].argmax()]
         return cls(changes, [f"row {k}" for k in first]).plot(ax=ax, **kwargs)
 
     def plot(self, ax: Axes | None = None, **kwargs: Any) -> Self:

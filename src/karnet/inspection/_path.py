@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.metrics import r2_score
 
+from .._estimator.notebook import networks_of
 from .._util.types import AnyArray, Array
 from ..learner import indicator
 from ..loo import RidgePath, accuracy
@@ -164,7 +165,7 @@ def _curves(
     estimator: Any, X: Array, y: AnyArray, Y: Array, widths: Sequence[int] | None
 ) -> Iterator[tuple[str, RidgePath, float]]:
     """Yield the name, the solutions for all ridges and the ridge of each network."""
-    networks, settings = estimator._networks(), estimator.get_params(deep=False)
+    networks, settings = networks_of(estimator), estimator.get_params(deep=False)
     bias = settings.get("fit_intercept", True)
     kernels = [kernel for kernel in map(kernel_of, networks) if kernel is not None]
     if kernels:
@@ -184,6 +185,6 @@ def _curves(
         raise ValueError("the network has no hidden layers: there is no width.")
     for width in [round(w * sizes[-1]) for w in RELATIVE_WIDTHS] if widths is None else widths:
         settings["hidden_layer_sizes"] = (width,) * len(sizes)
-        (network,) = type(estimator)(**settings).fit(X, y)._networks()
+        (network,) = networks_of(type(estimator)(**settings).fit(X, y))
         path = RidgePath.of(network.features(X), Y, bias=bias)
         yield f"{width} units", path, float(estimator.alpha)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from .._estimator.notebook import networks_of
 from .._lstsq.lapack import EPS
 from .._lstsq.solve import check_rcond
 from .._network.local import LocalNetwork
@@ -126,7 +127,7 @@ class LayerSpectrumDisplay(Display):
 def spectra(estimator: Any, X: Array) -> Iterator[Spectrum]:
     """Yield the spectrum of each layer that was solved."""
     settings = {"rcond": None, "hidden": "random"} | estimator.get_params(deep=False)
-    for n, network in enumerate(estimator._networks(), start=1):
+    for n, network in enumerate(networks_of(estimator), start=1):
         if isinstance(network, LocalNetwork):
             A = network.view(X)
             K = network.kernel.at(A)(A)

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.linalg import svd
 from sklearn.metrics import r2_score
 
-from .._estimator.parameters import plan_of
+from .._estimator.network_base import start_of_fit
+from .._estimator.notebook import networks_of
 from .._network.layers import forward_through
 from .._rows.memory import evenly_spaced
 from .._util.types import AnyArray, Array
@@ -30,7 +31,7 @@ def ridge_path(net: Any, X: Array, y: AnyArray) -> tuple[RidgePath, AnyArray | N
 
     Hidden layers stay as they are. The targets are the class indicator, or centred numbers.
     """
-    (network,) = net._networks()
+    (network,) = networks_of(net)
     classes = getattr(net, "classes_", None)
     codes = None if classes is None else np.searchsorted(classes, y)
     Y = (y - y.mean())[:, None] if codes is None else indicator(codes, len(net.classes_))
@@ -119,10 +120,8 @@ def pulled_back(net: Any, X: Array, y: AnyArray) -> list[dict[str, Any]]:
     """
     if net.hidden != "pullback" or not net.hidden_layer_sizes:
         return []
-    plan, draw = plan_of(net, net._default_output)
-    targets, rows = net._targets(plan).in_memory(X, y, None)
-    plan, drawn, Y = targets.start(plan, draw, X.shape[1])
-    layers, shown = net._network().layers, []
+    (plan, drawn, Y), rows = start_of_fit(net, X, y)
+    layers, shown = networks_of(net)[0].layers, []
     some = evenly_spaced(len(X), MOST_SHOWN)
     for k, layer in enumerate(layers):
         last = k == len(layers) - 1

@@ -56,7 +56,7 @@ class WhatIf:
     ) -> None:
         self.model, self.name, self.rows, self.target = model, name, rows, target
         self.network = network_of(model)
-        if getattr(self.network, "_sample", None) is None:
+        if not hasattr(self.network, "model_"):
             raise ValueError(
                 f"{name} keeps no training rows: 'karnet fit' without --paper fits models that do."
             )
@@ -94,9 +94,9 @@ class WhatIf:
         seen = list(map(str, getattr(self.network, "feature_names_in_", ())))
         if name not in seen:  # text, which is encoded before the network, or an empty column
             return column
-        place, encoder = seen.index(name), self.network._encoder
-        encoding = None if encoder is None else encoder.columns[place]
-        values = self.network._sample.X[:, self.network._origins() == place]
+        place, average = seen.index(name), self.network.model_
+        encoding = None if average.encoder is None else average.encoder.columns[place]
+        values = average.evidence.sample.X[:, average.origins == place]
         if isinstance(encoding, Labels):
             labels = encoding.labels.astype(str).tolist()
             common = int(values[:, : len(labels)].sum(axis=0).argmax())

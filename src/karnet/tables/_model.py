@@ -22,7 +22,14 @@ from skrub import ApplyToCols, StringEncoder
 
 from .._arrays.namespace import check_device
 from .._ensemble.columns import Dates, Labels, Numbers
-from .._estimator.ensemble_base import ColumnEncoder, KARNetworkCV
+from .._estimator.ensemble_base import (
+    ColumnEncoder,
+    KARNetworkCV,
+    encoder_of,
+    fit_and_report,
+    rows_of,
+    shares_of_error,
+)
 from .._util.messages import shown
 from .._util.progress import Report
 from ..estimators import KARClassifier, KARRegressor
@@ -35,13 +42,6 @@ from ._target import Target, find_target
 
 # The kind of a column by the type of its encoding.
 ENCODED = {Numbers: NUMBER, Labels: CATEGORY, Dates: DATE}
-# The same by skrub's words, in models of earlier versions.
-VECTORIZED = {
-    "numeric": NUMBER,
-    "datetime": DATE,
-    "low_cardinality": CATEGORY,
-    "high_cardinality": TEXT,
-}
 # What separates the classes of a prediction set.
 SEPARATOR = "|"
 # The seed of everything that is drawn when a table is fitted.
@@ -123,7 +123,7 @@ def fit_table(
         best, score, how = _with_best_width(scaled, X, target)
         steps += best.steps
     else:
-        network._fit((X, target.y, None), tell)
+        fit_and_report(network, X, target.y, tell)
         steps.append(("network", network))
         score, how = float(network.best_score_), "leave-one-out"
     return table_fit(steps, columns, target, score, how)
@@ -288,12 +288,8 @@ def frame_of(model: Any, table: Table) -> Any:
 
 def inputs_of(model: Any, table: Table) -> Any:
     """Return the inputs of the network at the end of a model, for all rows of a table."""
-    columns, steps = _columns(model), _steps(model)
-    if steps and hasattr(steps[0], "column_to_kind_"):  # the model is of an earlier version
-        X = table.frame(list(columns.kinds), [*columns.named(CATEGORY), *columns.named(TEXT)])
-    else:
-        X = columns.frame(table)
-    for step in steps:
+    X = _columns(model).frame(table)
+    for step in _steps(model):
         X = step.transform(X)
     return X
 
@@ -301,7 +297,7 @@ def inputs_of(model: Any, table: Table) -> Any:
 def seen_by_network(model: Any, table: Table) -> Any:
     """Return the numbers that the network at the end of a model receives, for rows of a table."""
     network, X = network_of(model), inputs_of(model, table)
-    return X if getattr(network, "_encoder", None) is None else network._rows(X)
+    return X if encoder_of(network) is None else rows_of(network, X)
 
 
 def network_of(model: Any) -> Any:
@@ -337,10 +333,7 @@ def _columns(model: Any) -> Columns:
     names, steps, about = columns_of(model), _steps(model), getattr(model, "table_", {})
     if isinstance(about.get("columns"), dict):
         return Columns(about["columns"], about["date_formats"])
-    if steps and hasattr(steps[0], "column_to_kind_"):
-        found = steps[0].column_to_kind_
-        return Columns({name: VECTORIZED.get(found.get(name, ""), EMPTY) for name in names}, {})
-    encoder = None if steps else getattr(model, "_encoder", None)
+    encoder = None if steps else encoder_of(model)
     if encoder is None:
         return Columns(dict.fromkeys(names, NUMBER), {})
     kinds = [ENCODED[type(each)] for each in encoder.columns]
@@ -351,7 +344,7 @@ def row_numbers(model: Any, rows: NDArray[np.intp]) -> NDArray[np.intp]:
     """Return the numbers in the table of some rows that a model was fitted on, from 1 on.
 
     Rows of the table that the model was not fitted on are counted, unless the model does not know
-    them because it is of an earlier version or was not fitted on a table.
+    them because it was not fitted on a table.
     """
     places = getattr(model, "table_rows_", None)
     return (rows if places is None else np.asarray(places)[rows]) + 1
@@ -368,7 +361,7 @@ def origins_of(model: Any) -> list[str]:
     origins = [name for name in kinds if kinds[name] != EMPTY]
     for step in _steps(model):
         if isinstance(step, ColumnEncoder):
-            origins = [origins[k] for k in step._encoder.origins]
+            origins = [origins[k] for k in step.encoder_.origins]
         elif hasattr(step, "output_to_input_"):
             origins = [step.output_to_input_.get(each, each) for each in step.all_outputs_]
     return origins
@@ -386,14 +379,13 @@ def importances_of(model: Any) -> dict[str, float]:
 def importances_with_errors(model: Any) -> tuple[dict[str, float], dict[str, float]]:
     """Return the importance of each column of a model, and their standard errors.
 
-    Both are empty if the network has no importances: it is a single network, or of an earlier
-    version.
+    Both are empty if the network has no importances because it is a single network.
     """
     network = network_of(model)
-    if not isinstance(network, KARNetworkCV) or getattr(network, "_sample", None) is None:
+    if not isinstance(network, KARNetworkCV):
         return {}, {}
     names, groups = np.unique(origins_of(model), return_inverse=True)
-    none, shares = dict.fromkeys(kinds_of(model), 0.0), network._shares_of_error(groups)
+    none, shares = dict.fromkeys(kinds_of(model), 0.0), shares_of_error(network, groups)
     importances, errors = (dict(zip(names.tolist(), each.tolist(), strict=True)) for each in shares)
     return none | importances, none | errors
 
@@ -411,7 +403,7 @@ def portable(model: Any) -> tuple[Any, Any]:
             "without them."
         )
     parts = [*_steps(model), network_of(model)]
-    if all(getattr(part, "_encoder", None) is None for part in parts):
+    if all(encoder_of(part) is None for part in parts):
         return model, None
     examples = {NUMBER: np.zeros(1, dtype=np.float32), CATEGORY: np.array([""], dtype=object)}
     return model, pd.DataFrame({n: examples[kind] for n, kind in kinds.items() if kind != EMPTY})

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import softmax
 
-from karnet._estimator.calibration import Calibration, bent
+from karnet._model.calibration import Calibration, bent
 
 RNG = np.random.default_rng(0)
 SCORES = RNG.normal(0.3, 0.4, (200, 3))

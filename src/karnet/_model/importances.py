@@ -8,18 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 
 import numpy as np
 
 from .._ensemble.member import Member
-from .._rows.memory import evenly_spaced, in_order
+from .._rows.memory import in_order
 from .._util.types import Array, Indices
+from .evidence import RowSample
 from .influence import left_out_rows, parts_of
 
-# Largest number of training rows in a sample, and of their values.
-MOST_ROWS = 2000
-MOST_VALUES = 2**20
 # About the number of shuffled rows of a column, and the largest number of shuffles.
 SHUFFLED_ROWS = 4000
 MOST_SHUFFLES = 20
@@ -40,25 +37,6 @@ CHANCE = 2.0
 # From targets and predictions of rows to errors of the shape (measures, rows). The last measure is
 # the error whose rises are wanted, and the others are smoother.
 Errors = Callable[[Array, Array], Array]
-
-
-@dataclass(frozen=True)
-class Sample:
-    """Some training rows, as they were before any view."""
-
-    numbers: Indices  # their numbers among the rows of the fit
-    X: Array
-    Y: Array
-
-    def first(self, n: int) -> Sample:
-        """Return about n evenly spaced rows of the sample."""
-        some = evenly_spaced(len(self.numbers), n)
-        return Sample(self.numbers[some], self.X[some], self.Y[some])
-
-
-def sampled_rows(n: int, n_features: int) -> Indices:
-    """Return the numbers of the rows of a sample of n rows."""
-    return evenly_spaced(n, min(MOST_ROWS, MOST_VALUES // max(n_features, 1)))
 
 
 def squared_errors(Y: Array, F: Array) -> Array:
@@ -84,7 +62,7 @@ def rises_of_error(
     members: Sequence[Member],
     weights: Array,
     offset: Array,
-    sample: Sample,
+    sample: RowSample,
     origins: Indices,
     row_weight: Array,
     device: str | None,

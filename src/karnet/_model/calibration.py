@@ -7,16 +7,16 @@ powers of the scores are better, and softplus keeps these positive. A finite kne
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 from scipy.special import softmax
 
-from .._ensemble.jackknife import quantile, too_few
 from .._util.types import Array
 from ..loo import log_loss
+from .intervals import quantile, too_few
 
 # Finite knees that are tried.
 KNEES = (1.0, 0.3, 0.1, 0.03)
@@ -28,7 +28,8 @@ LOG_TEMPERATURES = (-4.0, 2.0)
 LEAST_SCORE = -20.0
 
 
-class Calibration(NamedTuple):
+@dataclass(frozen=True)
+class Calibration:
     """The map from scores to probabilities."""
 
     knee: float

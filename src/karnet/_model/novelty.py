@@ -13,7 +13,7 @@ import numpy as np
 from .._ensemble.member import Member
 from .._rows.memory import block_slices
 from .._util.types import Array, Indices
-from .importances import Sample
+from .evidence import RowSample
 from .influence import parts_of
 
 # The share of training rows whose novelty is below 1.
@@ -50,7 +50,7 @@ def _distances(member: Member, A: Array, own: Indices | None) -> Array:
     return np.asarray(-np.log(np.maximum(alike, LEAST)))
 
 
-def unit_of_novelty(members: Sequence[Member], weights: Array, sample: Sample) -> float:
+def unit_of_novelty(members: Sequence[Member], weights: Array, sample: RowSample) -> float:
     """Return the distance of training rows to all others that a share of them does not exceed."""
     own = distances(members, weights, sample.X, sample.numbers)
     # Of equal rows, all distances are zero.

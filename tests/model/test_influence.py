@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -10,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from karnet import KARClassifier, KARClassifierCV, KARRegressorCV
-from karnet._explain.influence import (
+from karnet._model.influence import (
     LeftOutRows,
     changes_without_rows,
     left_out_predictions,
@@ -30,9 +32,10 @@ def _refit(member, A, Y, weight, alpha, new):
 
 def _plain(net):
     """Keep the networks that no target shaped."""
-    net.estimators_ = [member for member in net.estimators_ if member.shape.rounds == 0]
-    assert net.estimators_
-    net.weights_ = np.full(len(net.estimators_), 1.0 / len(net.estimators_))
+    members = tuple(member for member in net.estimators_ if member.shape.rounds == 0)
+    assert members
+    weights = np.full(len(members), 1.0 / len(members))
+    net.model_ = replace(net.model_, members=members, weights=weights)
     return net
 
 
@@ -51,30 +54,27 @@ def fitted(request):
 
 
 def test_a_change_is_the_prediction_of_a_refit_less_that_of_the_fit(fitted):
-    net, X, y, weight = fitted
+    net, X, _, weight = fitted
     new, kept = X[:7] + 0.1, np.flatnonzero(weight)
     found = row_influence(net, new)
     assert found.exact
-    Y = (
-        (net.classes_ == y[:, None]).astype(float)
-        if hasattr(net, "classes_")
-        else ((y - net._mean) / net._scale)[:, None]
-    )
+    Y = net.model_.target_scores
     for row in (0, 5, 40):
         without = kept[kept != row]
+        others = kept != row
         refits = [
             _refit(
                 member,
                 member.view(X[without]),
-                Y[without],
-                net._row_weights()[kept != row],
+                Y[others],
+                net.model_.evidence.weights[others],
                 member.alpha_,
                 member.view(new),
             )
             for member in net.estimators_
         ]
         before = [member.network.scores(new) for member in net.estimators_]
-        expected = net._difference(np.mean(refits, axis=0) - np.mean(before, axis=0))
+        expected = net.model_.output.difference(np.mean(refits, axis=0) - np.mean(before, axis=0))
         assert_allclose(found.changes[:, row], expected, atol=1e-8)
 
 
@@ -144,10 +144,6 @@ def test_networks_without_training_rows_are_refused_in_a_sentence():
     X, y = load_iris(return_X_y=True)
     with pytest.raises(ValueError, match="KARClassifier keeps no training rows"):
         row_influence(KARClassifier((5,), random_state=0).fit(X, y), X)
-    net = KARClassifierCV(random_state=0).fit(X, y)
-    net._sample = None
-    with pytest.raises(ValueError, match="fit it again"):
-        row_influence(net, X)
 
 
 @pytest.mark.parametrize("n_rows", [120, 1700])
@@ -156,7 +152,7 @@ def test_left_out_predictions_without_rows_are_those_of_a_fit_without_them(n_row
     X, y = make_friedman1(n_rows, noise=1.0, random_state=0)
     net = KARRegressorCV(random_state=0, width=None if n_rows < 500 else 300).fit(X, y)
     member = net.estimators_[0]
-    Y, weight = ((y - net._mean) / net._scale)[:, None], np.ones(n_rows)
+    Y, weight = net.model_.target_scores, np.ones(n_rows)
     removed = np.zeros(n_rows, dtype=bool)
     removed[[2, 3, 50]] = True
     out = left_out_predictions(member, Y, weight, removed)

@@ -13,7 +13,8 @@ from sklearn.inspection import permutation_importance
 from sklearn.metrics import roc_auc_score
 
 from karnet import KARClassifierCV, KARRegressorCV
-from karnet._explain.importances import (
+from karnet._estimator.ensemble_base import computed_importances
+from karnet._model.importances import (
     CLEAR_LEADS,
     _shuffles,
     class_errors,
@@ -199,7 +200,7 @@ def test_importances_before_the_fit_and_in_html():
     X, y = load_iris(return_X_y=True)
     net = KARClassifierCV(random_state=0).fit(X, y)
     net._repr_mimebundle_()
-    assert net._importances is None
+    assert computed_importances(net) is None
 
 
 def test_novelty_of_training_rows_and_of_foreign_rows():

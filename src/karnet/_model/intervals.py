@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from scipy.special import stdtrit
 
+from .._ensemble.folds import Folds
+from .._ensemble.member import Member
 from .._network.layers import Network
 from .._rows.memory import block_slices, dense
 from .._util.types import Array
-from .folds import Folds
-from .member import Member
 
 # Share of all weights by which a sum of weights may differ from a bound due to rounding.
 ROUNDING = 1e-9

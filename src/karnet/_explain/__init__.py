@@ -1,1 +1,0 @@
-"""What a fitted average says about its training rows and columns."""
