@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -136,7 +137,9 @@ def test_estimators_that_select_hyper_parameters(task, width):
 @pytest.mark.parametrize("knee", [1.0, 0.03])
 def test_probabilities_from_powers_of_scores(knee):
     net = KARClassifierCV(random_state=0, n_estimators=2).fit(X, TARGETS["three classes"])
-    net.knee_ = knee
+    output = net.model_.output
+    bent = replace(output, calibration=replace(output.calibration, knee=knee))
+    net.model_ = replace(net.model_, output=bent)
     assert_agrees(net)
 
 
@@ -155,13 +158,14 @@ def test_ensemble_members_of_all_kinds(kernel, view):
     plain = member(seen)
     p = plain.X_fit_.shape[1]
     estimator = KARRegressorCV(random_state=0, n_estimators=1).fit(rows, TARGETS["two outputs"])
-    estimator.estimators_ = [
+    members = (
         plain,
         member(Stretched(seen, np.eye(p) + 0.1)),
         member(Stretched(seen, np.linspace(0.5, 1.0, p))),
         member(WithScores.of(seen, rows, targets)),
-    ]
-    estimator.weights_ = np.array([0.2, 0.3, 0.6, 0.1])
+    )
+    weights = np.array([0.2, 0.3, 0.6, 0.1])
+    estimator.model_ = replace(estimator.model_, members=members, weights=weights)
     others = np.column_stack([NEW * 2.0 - 0.5, rows[: len(NEW), 3:]])
     assert_agrees(estimator, others)
     model = to_onnx(estimator, others)

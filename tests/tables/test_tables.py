@@ -12,7 +12,6 @@ import pyarrow as pa
 import pytest
 from pyarrow import feather, ipc, parquet
 from sklearn.metrics import log_loss, mean_absolute_error, r2_score
-from sklearn.pipeline import make_pipeline
 
 from karnet import KARClassifier, KARClassifierCV, KARRegressorCV, load, save
 from karnet.tables import (
@@ -432,27 +431,6 @@ def test_years_are_numbers_in_files_of_text_too():
     for column in (years, [str(year) for year in years]):
         model = fit_table(Table("t", pa.table({"year": column, "y": years[::-1]})), "y").model
         assert kinds_of(model) == {"year": "number"}
-
-
-def test_models_of_earlier_versions_predict(tmp_path):
-    """Their pipelines began with skrub's TableVectorizer, and listed names of columns only."""
-    from sklearn.impute import SimpleImputer
-    from skrub import StringEncoder, TableVectorizer
-
-    table = table_of()
-    names = [name for name in table.names if name != "target"]
-    encoder = TableVectorizer(high_cardinality=StringEncoder(random_state=0))
-    median = SimpleImputer(strategy="median", keep_empty_features=True)
-    model = make_pipeline(encoder, median, KARClassifierCV(random_state=0))
-    model.fit(table.frame(names), table.frame(["target"])["target"])
-    model.table_ = {"target": "target", "task": "classification", "columns": names, "rows": 80}
-    save(model, tmp_path / "m.karnet")
-    again, new = load(tmp_path / "m.karnet"), table_of(seed=1)
-    proba = model.predict_proba(new.frame(names))
-    np.testing.assert_array_equal(predict_table(again, new, proba=True), proba)
-    assert kinds_of(again) == kinds_of(fit_table(table, "target").model)
-    assert score_table(again, new)[1][0].value > 0.7
-    assert sum(importances_of(again).values()) == pytest.approx(1.0)
 
 
 def test_order_and_further_columns_do_not_matter(classifier, regressor):

@@ -330,10 +330,10 @@ def target_of(model: Any) -> str | None:
 
 def _columns(model: Any) -> Columns:
     """Return how the columns of a model are read."""
-    names, steps, about = columns_of(model), _steps(model), getattr(model, "table_", {})
-    if isinstance(about.get("columns"), dict):
+    names, about = columns_of(model), getattr(model, "table_", None)
+    if about:
         return Columns(about["columns"], about["date_formats"])
-    encoder = None if steps else encoder_of(model)
+    encoder = None if _steps(model) else encoder_of(model)
     if encoder is None:
         return Columns(dict.fromkeys(names, NUMBER), {})
     kinds = [ENCODED[type(each)] for each in encoder.columns]
