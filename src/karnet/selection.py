@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Any, Self
 
 import numpy as np
@@ -194,20 +195,9 @@ class KARClassifierCV(Scored, ClassifierMixin, KARNetworkCV):
             self._keep(average, problem, output, fit)
         return self
 
-    @property
-    def knee_(self) -> float:
-        """The scores over the knee become probabilities by a softplus."""
-        return self.model_.output.calibration.knee
-
-    @property
-    def temperature_(self) -> float:
-        """The number by which logits are divided before the softmax."""
-        return self.model_.output.calibration.temperature
-
-    @property
-    def doubt_(self) -> float:
-        """The probability that is spread equally over all classes."""
-        return self.model_.output.calibration.doubt
+    knee_ = property(attrgetter("model_.output.calibration.knee"))
+    temperature_ = property(attrgetter("model_.output.calibration.temperature"))
+    doubt_ = property(attrgetter("model_.output.calibration.doubt"))
 
     @lazy_for_dask
     def decision_function(self, X: Any) -> NDArray[Any]:
@@ -224,7 +214,7 @@ class KARClassifierCV(Scored, ClassifierMixin, KARNetworkCV):
             The mean output of the networks, whose target is 1 for the class of a row and 0 for all
             others. For two classes, the score of the second class less that of the first.
         """
-        return self.model_.decision(*self._rows(X))
+        return self._of_rows(FittedModel.decision, X)
 
     @lazy_for_dask
     def predict(self, X: Any) -> NDArray[Any]:
@@ -239,7 +229,7 @@ class KARClassifierCV(Scored, ClassifierMixin, KARNetworkCV):
         -------
         ndarray of shape (n_samples,)
         """
-        codes = self.model_.scores(*self._rows(X)).argmax(axis=1)
+        codes = self._of_rows(FittedModel.scores, X).argmax(axis=1)
         return np.asarray(self.classes_[codes])
 
     @lazy_for_dask
@@ -255,7 +245,7 @@ class KARClassifierCV(Scored, ClassifierMixin, KARNetworkCV):
         -------
         ndarray of shape (n_samples, n_classes)
         """
-        return self.model_.probabilities(*self._rows(X))
+        return self._of_rows(FittedModel.probabilities, X)
 
     @lazy_for_dask
     def predict_set(self, X: Any, coverage: float = 0.9) -> NDArray[Any]:
@@ -280,9 +270,7 @@ class KARClassifierCV(Scored, ClassifierMixin, KARNetworkCV):
         ndarray of bool of shape (n_samples, n_classes)
             Whether each class is in the set, in the order of `classes_`.
         """
-        coverage = check_share("coverage", coverage)
-        X, device = self._rows(X)
-        return self.model_.sets(X, coverage, device)
+        return self._of_rows(FittedModel.sets, X, check_share("coverage", coverage))
 
 
 class KARRegressorCV(Scored, RegressorMixin, KARNetworkCV):
@@ -433,7 +421,7 @@ class KARRegressorCV(Scored, RegressorMixin, KARNetworkCV):
         -------
         ndarray of shape (n_samples,) or (n_samples, n_outputs), like the y of `fit`
         """
-        return self.model_.decision(*self._rows(X))
+        return self._of_rows(FittedModel.decision, X)
 
     @lazy_for_dask
     def predict_interval(self, X: Any, coverage: float = 0.9) -> NDArray[Any]:
@@ -463,6 +451,4 @@ class KARRegressorCV(Scored, RegressorMixin, KARNetworkCV):
         ndarray of shape (n_samples, 2), or (n_samples, n_outputs, 2) for several outputs
             The lower and the upper ends.
         """
-        coverage = check_share("coverage", coverage)
-        X, device = self._rows(X)
-        return self.model_.intervals(X, coverage, device)
+        return self._of_rows(FittedModel.intervals, X, check_share("coverage", coverage))

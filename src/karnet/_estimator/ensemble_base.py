@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from copy import copy
 from dataclasses import replace
+from operator import attrgetter
 from typing import Any, Self
 
 import numpy as np
@@ -211,12 +213,10 @@ class KARNetworkCV(KAREstimator):
             raise ValueError(f"X must have at least two rows, but has {n} (n_samples=1).")
         rng = parameters.check_generator(self.random_state)
         weights = np.ones(n) if fit.weight is None else fit.weight
-        is_kept = np.zeros(len(fit.inputs), dtype=bool)
-        is_kept[fit.kept] = True
         enough = ENOUGH if is_classifier(self) else 0.0
         targets = RidgeTargets(Y, weights, ridges, splits, enough)
         with ONE_THREAD():
-            average = fit_average(fit.inputs.of(is_kept), targets, strata, rng, **limits)
+            average = fit_average(fit.inputs.of(fit.is_kept), targets, strata, rng, **limits)
         honest = average.honest & ~np.isnan(average.left_out[:, 0])
         return replace(average, honest=honest), targets
 
@@ -224,13 +224,15 @@ class KARNetworkCV(KAREstimator):
         """Set the attributes of an average that was fitted to the targets of the rows kept."""
         device = check_device(self.device)
         model = FittedModel.of(average, targets, output, fit, device)
-        metric = average.metric(fit.inputs.shape[1], targets.weight, device)
-        # The metric of a column is that of all its features.
-        self.input_metric_ = np.bincount(model.origins, metric, self.n_features_in_)
-        self.input_metric_ = self.input_metric_.astype(np.float64)
+        of_features = average.metric(fit.inputs.shape[1], targets.weight, device)
+        # The metric of a column is the sum over its features.
+        metric = np.bincount(model.origins, of_features, self.n_features_in_)
+        self.input_metric_ = metric.astype(np.float64)
         self.cv_results_ = _results(average)
         self.best_score_ = model.left_out_score()
         self.model_, self._importances = model, None
+
+    weights_ = property(attrgetter("model_.weights"))
 
     @property
     def estimators_(self) -> list[Member]:
@@ -238,14 +240,9 @@ class KARNetworkCV(KAREstimator):
         return list(self.model_.members)
 
     @property
-    def weights_(self) -> Array:
-        """The weights of the networks."""
-        return self.model_.weights
-
-    @property
     def loo_decision_function_(self) -> Array:
         """The left-out prediction of each row."""
-        return self.model_.left_out_decision
+        return self.model_.output.decision(self.model_.evidence.left_out)
 
     @property
     def feature_importances_(self) -> Array:
@@ -280,9 +277,10 @@ class KARNetworkCV(KAREstimator):
     def _networks(self) -> list[Network | LocalNetwork]:
         return self.model_.networks if hasattr(self, "model_") else []
 
-    def _rows(self, X: Any) -> tuple[Any, str | None]:
-        """Return checked inputs for predictions, and the device that predicts."""
-        return rows_of(self, X), check_device(self.device)
+    def _of_rows(self, method: Callable[..., Any], X: Any, *options: Any) -> Any:
+        """Return what a method of the model returns for inputs, which are checked first."""
+        X = rows_of(self, X)
+        return method(self.model_, X, *options, device=check_device(self.device))
 
     @lazy_for_dask
     def novelty(self, X: Any) -> NDArray[Any]:

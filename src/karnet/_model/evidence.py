@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -26,6 +27,13 @@ class FitRows:
     kept: Indices  # the rows of a positive weight
     targets: Array | Indices  # of the rows kept: numbers, or codes of classes
     weight: Array | None  # of the rows kept
+
+    @cached_property
+    def is_kept(self) -> Mask:
+        """Which rows have a positive weight."""
+        is_kept = np.zeros(len(self.inputs), dtype=bool)
+        is_kept[self.kept] = True
+        return is_kept
 
 
 @dataclass(frozen=True)

@@ -28,11 +28,13 @@ from .evidence import Evidence, FitRows, RowSample
 from .importances import rises_of_error
 from .influence import changes_without_rows, left_out_predictions
 from .intervals import cv_plus, jackknife_plus
-from .novelty import distances, unit_of_novelty
+from .novelty import distances
 from .output import ClassOutput, NumberOutput
 
 # Number of other rows whose values replace those of a column.
 N_REPLACED = 10
+# The share of the rows of the fit whose novelty is below 1.
+NOT_NOVEL = 0.95
 
 Output = TypeVar("Output", bound=ClassOutput | NumberOutput)
 
@@ -58,9 +60,7 @@ class FittedModel(Generic[Output]):
         device: str | None = None,
     ) -> FittedModel[Output]:
         """Return the model of an average that was fitted to the targets of the rows kept."""
-        is_kept = np.zeros(len(fit.inputs), dtype=bool)
-        is_kept[fit.kept] = True
-        left_out = np.empty((len(is_kept), len(average.offset)))
+        left_out = np.empty((len(fit.inputs), len(average.offset)))
         left_out[fit.kept] = average.left_out
         # Only intervals of numbers need all ridge solutions, which are large, or else the folds.
         of_folds = isinstance(output, ClassOutput) or average.folds is not None
@@ -70,15 +70,15 @@ class FittedModel(Generic[Output]):
             average.honest,
             fit.targets,
             fit.weight,
-            slice(None) if is_kept.all() else fit.kept,
-            RowSample.of(fit.inputs.of(is_kept), targets.Y),
+            slice(None) if fit.is_kept.all() else fit.kept,
+            RowSample.of(fit.inputs.of(fit.is_kept), targets.Y),
             average.folds,
         )
         parts = tuple(members), average.weights, average.offset
         model = cls(fit.encoder, *parts, output, evidence)
-        if not is_kept.all():
-            others = fit.inputs.of(~is_kept)
-            left_out[~is_kept] = others.map(partial(model.scores, device=device))
+        if not fit.is_kept.all():
+            others = fit.inputs.of(~fit.is_kept)
+            left_out[~fit.is_kept] = others.map(partial(model.scores, device=device))
         return model
 
     def __repr__(self) -> str:
@@ -154,11 +154,6 @@ class FittedModel(Generic[Output]):
         return np.asarray(found[np.arange(len(codes)), codes])
 
     # Left-out predictions
-
-    @property
-    def left_out_decision(self) -> Array:
-        """The left-out predictions of all rows, as `decision` returns them."""
-        return self.output.decision(self.evidence.left_out)
 
     def left_out_score(self) -> float:
         """Return the accuracy or the R^2 of the left-out predictions of honest rows."""
@@ -260,4 +255,7 @@ class FittedModel(Generic[Output]):
     @cached_property
     def unit_of_novelty(self) -> float:
         """The distance of rows to all others that 95 % of the rows of the fit do not exceed."""
-        return unit_of_novelty(self.members, self.weights, self.evidence.sample)
+        sample = self.evidence.sample
+        own = distances(self.members, self.weights, sample.X, sample.numbers)
+        # Of equal rows, all distances are zero.
+        return float(np.quantile(own, NOT_NOVEL)) or float(own.max()) or 1.0

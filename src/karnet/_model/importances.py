@@ -15,7 +15,7 @@ from .._ensemble.member import Member
 from .._rows.memory import in_order
 from .._util.types import Array, Indices
 from .evidence import RowSample
-from .influence import left_out_rows, parts_of
+from .influence import LeftOutRows, parts_of
 
 # About the number of shuffled rows of a column, and the largest number of shuffles.
 SHUFFLED_ROWS = 4000
@@ -81,7 +81,8 @@ def rises_of_error(
     of_row = sum(_operations(member) for member in members) * max(len(columns), 1)
     sample = sample.first(max(int(OPERATIONS / of_row), FEWEST_ROWS))
     X, m = sample.X, len(sample.X)
-    without = left_out_rows(members, X, sample.numbers, row_weight, device)
+    known = sample.numbers, row_weight, device
+    without = [LeftOutRows.of(member, member.view(X), *known) for member in members]
     n_shuffles = int(np.clip(min(SHUFFLED_ROWS, OPERATIONS / of_row) // m, 1, MOST_SHUFFLES))
     orders = _shuffles(m, n_shuffles)
     share = row_weight[sample.numbers] / row_weight[sample.numbers].sum()

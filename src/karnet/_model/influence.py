@@ -8,7 +8,7 @@ In the leaves of trees, a row has a part in the predictions of its own leaves on
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
@@ -167,17 +167,6 @@ class LeftOutRows:
         slopes = np.einsum("ij,ji->i", K[known], M[:-1, columns]) + M[-1, columns]
         effect[known] = slopes[:, None] * factor[columns]
         return effect
-
-
-def left_out_rows(
-    members: Sequence[Member],
-    X: Array,
-    numbers: Indices,
-    weight: Array,
-    device: str | None,
-) -> list[LeftOutRows]:
-    """Return the map of each member for training rows X of some numbers."""
-    return [LeftOutRows.of(each, each.view(X), numbers, weight, device) for each in members]
 
 
 def left_out_predictions(

@@ -13,11 +13,8 @@ import numpy as np
 from .._ensemble.member import Member
 from .._rows.memory import block_slices
 from .._util.types import Array, Indices
-from .evidence import RowSample
 from .influence import parts_of
 
-# The share of training rows whose novelty is below 1.
-QUANTILE = 0.95
 # The least kernel value whose logarithm is used.
 LEAST = 1e-300
 
@@ -48,10 +45,3 @@ def _distances(member: Member, A: Array, own: Indices | None) -> Array:
                 K[part.centres == own[rows][:, None]] = 0.0
             alike[rows] = K.max(axis=1, initial=0.0)
     return np.asarray(-np.log(np.maximum(alike, LEAST)))
-
-
-def unit_of_novelty(members: Sequence[Member], weights: Array, sample: RowSample) -> float:
-    """Return the distance of training rows to all others that a share of them does not exceed."""
-    own = distances(members, weights, sample.X, sample.numbers)
-    # Of equal rows, all distances are zero.
-    return float(np.quantile(own, QUANTILE)) or float(own.max()) or 1.0

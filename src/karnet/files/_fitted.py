@@ -98,8 +98,7 @@ def _check_leaves(network: LocalNetwork) -> None:
         n_leaves, starts, rows = len(each.tree.thresholds) + 1, each.starts, each.rows
         _expect(starts.shape == (n_leaves + 1,) and starts.dtype.kind == "i")
         _expect(starts[0] == 0 and starts[-1] == len(rows) and bool((np.diff(starts) > 0).all()))
-        _expect(rows.ndim == 1 and rows.dtype.kind == "i")
-        _expect(bool(((rows >= 0) & (rows < len(Z))).all()))
+        _expect(rows.ndim == 1 and _are_numbers_below(rows, len(Z)))
         _expect(each.D.shape == (len(rows), q) and each.b.shape == (n_leaves, q))
         _expect(each.tree.directions.shape[1] == Z.shape[1])
 
@@ -125,16 +124,13 @@ def _check_model(model: FittedModel[Any]) -> None:
     _expect(len(model.members) > 0 and model.weights.shape == (len(model.members),))
     _expect(model.offset.shape == (q,))
     _expect(all(network.n_outputs == q for network in model.networks))
-    for member in model.members:
-        columns = member.view.features
-        _expect(bool(((columns >= 0) & (columns < n_features)).all()))
+    _expect(all(_are_numbers_below(each.view.features, n_features) for each in model.members))
     targets = model.evidence.targets
     if isinstance(output, NumberOutput):
         _expect(output.mean.shape == output.scale.shape == (q,))
         _expect(targets.shape == (len(targets), q) and targets.dtype.kind == "f")
     else:
-        _expect(output.n_classes == q and targets.ndim == 1 and targets.dtype.kind == "i")
-        _expect(bool(((targets >= 0) & (targets < q)).all()))
+        _expect(output.n_classes == q and targets.ndim == 1 and _are_numbers_below(targets, q))
     _expect(all(len(each.X_fit_) == len(targets) for each in model.members))
     _check_evidence(model.evidence, n_features, q)
 
