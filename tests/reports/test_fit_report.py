@@ -48,7 +48,7 @@ def test_a_report_is_self_contained_and_has_all_sections(kind, pages):
     assert [name for name in content.names if name in SECTIONS] == SECTIONS
     assert len(set(content.names)) == len(content.names)
     inside = {f"#{name}" for name in content.names}
-    assert all(link in inside for link in content.links)
+    assert all(link in inside or link.startswith("data:image/png") for link in content.links)
     assert "http" not in pages[kind]
     assert "url(" not in pages[kind].replace("url(#", "")
     assert INK not in pages[kind]
@@ -97,7 +97,7 @@ def test_importances_of_the_paper_s_network_are_found_by_shuffling(tmp_path):
     assert "when a column is shuffled" in text
     assert "10 folds" in text
     assert "Layers" in text
-    assert "The novelty of rows was not measured" in text
+    assert "novelty" not in text
     assert "Partial dependence on size" in text
     assert re.search(r"size \d+\.\d points", text)
 

@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from .. import __version__
 from .._pages import environment
 from .._pages import html as page
-from .._pages.style import COLOURS, INK, LINE, STYLED, WIDTH, rules, svg
+from .._pages.style import COLOURS, INK, STYLED, WIDTH, rules, svg
 from .._util.text_table import TextTable
 from ..audit import Audit
 from ..selection import KARClassifierCV
+from ._drawings import bars
 from ._fit import LIBRARIES
 
 # The largest number of suspects that are listed.
@@ -114,7 +115,7 @@ def _suspects(found: Audit, row_names: NDArray[Any], y: NDArray[Any]) -> list[st
         return [page.paragraph("No row looks wrong.")]
     figures = page.figures(
         page.figure(
-            svg(_bars(found.counts), "reasons"),
+            svg(bars(list(found.counts), list(found.counts.values()), "rows"), "reasons"),
             "Suspects by reason",
             "A row may have several reasons.",
         ),
@@ -137,18 +138,6 @@ def _findings(found: Audit) -> list[str]:
             "model."
         ),
     ]
-
-
-@STYLED
-def _bars(counts: dict[str, int]) -> Figure:
-    """Return a bar for the number of suspects of each reason."""
-    figure = Figure((WIDTH, 0.8 + LINE * len(counts) / 72.0), layout="constrained")
-    ax = figure.subplots()
-    ax.barh(range(len(counts)), list(counts.values()), color=COLOURS[0], height=0.6)
-    ax.set_yticks(range(len(counts)), list(counts))
-    ax.invert_yaxis()
-    rules(ax, "rows")
-    return figure
 
 
 @STYLED

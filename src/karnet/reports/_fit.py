@@ -20,7 +20,7 @@ from ..inspection import LayerSpectrumDisplay, LooPathDisplay
 from ..tables import Score, Table, TableFit, Target
 from . import _drawings as drawings
 from ._card import LABELS, Card, score_words
-from ._dependence import Response, drawable_columns, strongest_pairs
+from ._dependence import Response, drawable_columns
 from ._held_out import COVERAGE, HeldOut, Refit, held_out
 from ._importances import CORRELATED, Importances
 
@@ -43,7 +43,6 @@ ABOUT_CURVES = (
     "the column: values far from them, and values that do not go with the rest of a row, are rare "
     "in the table."
 )
-NO_PAIRS = "No two of these columns act together: their effects on the mean prediction add up."
 # The sentence on the page of a small table.
 TOO_FEW_ROWS = "There are too few rows to hold some out."
 
@@ -236,7 +235,7 @@ def _true_and_predicted(other: HeldOut) -> str:
 def _importances(found: Importances) -> list[str]:
     if not found.weights:
         return [page.paragraph("This network has no importances, and no rows were held out.")]
-    drawing = drawings.importances(found.weights, found.errors, found.label)
+    drawing = drawings.importances(found)
     return [
         page.figure(svg(drawing, "importances"), "Importances", found.caption),
         page.note(CORRELATED),
@@ -256,20 +255,9 @@ def _dependence(table: Table, fitted: TableFit, found: Importances) -> list[str]
         )
         for k, name in enumerate(names)
     ]
-    pairs = [
-        page.figure(
-            svg(drawings.pair(pair, response.label), f"pair{k}"),
-            f"{pair.names[0]} and {pair.names[1]}",
-            "The mean prediction for values of both columns, which act together: "
-            f"{100 * pair.share:.0f} % of its variance is not a sum of the effects of either "
-            "column (Friedman's H²).",
-        )
-        for k, pair in enumerate(strongest_pairs(response, names))
-    ]
     return [
         page.paragraph(_about_dependence(response, len(names), kinds)),
         page.figures(*single),
-        *([page.figures(*pairs)] if pairs else [page.note(NO_PAIRS)]),
     ]
 
 
