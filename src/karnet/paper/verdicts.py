@@ -12,7 +12,7 @@ from scipy.stats import wilcoxon
 from . import iris, summary, xor
 from .methods import BASELINE, DEPTHS, KARNET, METHODS, REPORTED, REPORTED_XOR, SAME_WIDTH
 from .store import Fit
-from .uci import Settings
+from .uci import RunSettings
 
 HEADER = ("result", "paper", "here", "verdict")
 Row = tuple[str, str, str, str]
@@ -30,7 +30,7 @@ class Results:
     xor: tuple[xor.Study, ...]
     outputs: tuple[iris.Fitted, ...]  # one unit short of an exact fit of Iris, and with one
     sweeps: tuple[tuple[iris.Sweep, iris.Sweep], ...]  # each without an output bias and with it
-    settings: Settings
+    settings: RunSettings
     commands: list[str]  # that made the fits
 
     @cached_property

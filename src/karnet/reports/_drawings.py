@@ -17,12 +17,12 @@ from sklearn.inspection import PartialDependenceDisplay
 from sklearn.metrics import ConfusionMatrixDisplay
 
 from .._pages.style import COLOURS, INK, LINE, MARKERS, STYLED, WIDTH, rules
+from .._util.types import Array
 from ..inspection import LayerSpectrumDisplay, LooPathDisplay
 from ..tables import wilson
 from ._dependence import Response
 from ._importances import Importances
 
-Array = NDArray[np.float64]
 # The largest number of classes for which the counts are written into the confusion matrix.
 MAX_CLASSES_WITH_COUNTS = 12
 # The largest number of classes for which the axes of the confusion matrix name them.

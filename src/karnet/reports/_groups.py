@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import tables
+from .._util.types import Array
 from ..tables import Table, TableFit
 from ._held_out import HeldOut
 
-Array = NDArray[np.float64]
 # The smallest number of rows of a group.
 MIN_ROWS = 20
 # The largest number of groups that are shown.
