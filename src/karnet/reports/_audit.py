@@ -19,11 +19,6 @@ from ..selection import KARClassifierCV
 from ._drawings import bars
 from ._fit import LIBRARIES
 
-# The largest number of suspects that are listed.
-MAX_SUSPECTS = 500
-# The number of bars of a histogram.
-N_BARS = 40
-
 
 def write_audit_report(
     path: Path,
@@ -125,7 +120,7 @@ def _suspects(found: Audit, row_names: NDArray[Any], y: NDArray[Any]) -> list[st
             "Rows whose label or target looks wrong are orange.",
         ),
     )
-    return [figures, page.table(first_rows(table_of_suspects(found, row_names), MAX_SUSPECTS))]
+    return [figures, page.table(first_rows(table_of_suspects(found, row_names), 500))]
 
 
 def _findings(found: Audit) -> list[str]:
@@ -149,7 +144,7 @@ def _histogram(found: Audit, y: NDArray[Any]) -> Figure:
     suspect = np.zeros(len(y), dtype=bool)
     suspect[[each.row for each in found.suspects if each.reason in ("label", "target")]] = True
     known = ~np.isnan(values)
-    edges = np.histogram_bin_edges(values[known], N_BARS).tolist()
+    edges = np.histogram_bin_edges(values[known], bins=40).tolist()
     for rows, colour in ((known & ~suspect, COLOURS[0]), (known & suspect, COLOURS[1])):
         ax.hist(values[rows], edges, color=colour)
     ax.set_yscale("symlog", linthresh=1.0)

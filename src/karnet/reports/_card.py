@@ -16,10 +16,6 @@ from ._importances import Importances
 
 # The labels of the scores on the page.
 LABELS = {"accuracy": "accuracy", "log_loss": "log-loss", "r2": "R²", "rmse": "RMSE", "mae": "MAE"}
-# The largest number of columns that the card names.
-MAX_NAMED_COLUMNS = 5
-# The excess of the worst group in standard errors from which on the summary names it.
-CLEAR = 2.0
 
 
 @dataclass(frozen=True)
@@ -86,7 +82,7 @@ class Card:
         return f"{100 * COVERAGE:.0f} % intervals contain {inside:.0f} % of held-out values"
 
     def _worst(self) -> str:
-        if not self.groups or self.groups[0].excess < CLEAR:
+        if not self.groups or self.groups[0].excess < 2.0:  # may well be chance
             return ""
         worst = self.groups[0]
         error = self._error(worst.error)
@@ -99,7 +95,7 @@ class Card:
 
     def _first_columns(self) -> str:
         words = self.importances.words
-        return ", ".join(f"{name} {words[name]}" for name in list(words)[:MAX_NAMED_COLUMNS])
+        return ", ".join(f"{name} {words[name]}" for name in list(words)[:5])
 
     def _limits(self) -> str:
         return "rows unlike the training rows: novelty above 1" if self._has_novelty() else ""

@@ -13,11 +13,6 @@ from .. import tables
 from .._rows.memory import evenly_spaced
 from ..tables import Table, TableFit
 
-# The largest number of columns whose partial dependence is shown.
-MAX_COLUMNS = 4
-# The largest number of rows over which predictions are averaged.
-MAX_ROWS = 100
-
 
 @dataclass(frozen=True)
 class Response:
@@ -30,10 +25,10 @@ class Response:
 
     @classmethod
     def of(cls, table: Table, fitted: TableFit) -> Response:
-        """Return the response of a model for evenly spaced rows that have a target."""
+        """Return the response of a model for 100 evenly spaced rows that have a target."""
         model, complete = fitted.model, fitted.left_out is None
         places = np.flatnonzero(fitted.target.known) if complete else np.arange(len(table))
-        some = places[evenly_spaced(len(places), MAX_ROWS)]
+        some = places[evenly_spaced(len(places), 100)]
         frame = tables.frame_of(model, table.take(some))
         numbers = [name for name, kind in tables.kinds_of(model).items() if kind == "number"]
         frame = frame.astype(dict.fromkeys(numbers, np.float64))
@@ -61,7 +56,7 @@ def _shown_class(classes: NDArray[Any], y: NDArray[Any]) -> int:
 def drawable_columns(
     frame: Any, kinds: Mapping[str, str], importances: Mapping[str, float]
 ) -> list[str]:
-    """Return the most important columns of numbers and categories that vary, best first."""
+    """Return the four most important columns of numbers and categories that vary, best first."""
     order = sorted(importances, key=lambda name: -importances[name])
     drawable = [n for n in order if kinds[n] in ("number", "category") and importances[n] > 0.0]
-    return [name for name in drawable if frame[name].nunique() > 1][:MAX_COLUMNS]
+    return [name for name in drawable if frame[name].nunique() > 1][:4]

@@ -23,17 +23,6 @@ from ..tables import wilson
 from ._dependence import Response
 from ._importances import Importances
 
-# The largest number of classes for which the counts are written into the confusion matrix.
-MAX_CLASSES_WITH_COUNTS = 12
-# The largest number of classes for which the axes of the confusion matrix name them.
-MAX_CLASSES_WITH_NAMES = 30
-# The number of groups of rows in the calibration curve.
-N_GROUPS = 10
-# The largest number of columns whose importances are shown.
-MAX_COLUMNS = 20
-# The number of values of a column, and of rows, in a figure of partial dependence.
-N_VALUES = 16
-N_CURVES = 50
 # The style of the curves of single rows, and of their mean.
 CURVES = {"color": COLOURS[0], "alpha": 0.45, "linewidth": 0.7}
 MEAN = {"color": COLOURS[1], "linewidth": 2.0, "linestyle": "-"}
@@ -46,7 +35,7 @@ def _axes(height: float) -> tuple[Figure, Any]:
 
 @STYLED
 def confusion(true: Sequence[str], predicted: Sequence[str], classes: Sequence[str]) -> Figure:
-    """Return the confusion matrix, with counts and names unless there are too many classes."""
+    """Return the confusion matrix, with counts for up to 12 classes and names for up to 30."""
     index = {name: k for k, name in enumerate(classes)}
     counts = np.zeros((len(classes), len(classes)), dtype=int)
     np.add.at(counts, ([index[name] for name in true], [index[name] for name in predicted]), 1)
@@ -57,11 +46,11 @@ def confusion(true: Sequence[str], predicted: Sequence[str], classes: Sequence[s
         ax=ax,
         cmap=LinearSegmentedColormap.from_list("counts", ends),
         colorbar=False,
-        include_values=len(classes) <= MAX_CLASSES_WITH_COUNTS,
+        include_values=len(classes) <= 12,
         text_kw={"color": INK},
         xticks_rotation=_rotation(classes),
     )
-    if len(classes) > MAX_CLASSES_WITH_NAMES:
+    if len(classes) > 30:
         ax.set(xticks=[], yticks=[])
     ax.tick_params(length=0.0)
     return figure
@@ -74,10 +63,10 @@ def _rotation(names: Sequence[str]) -> float:
 
 @STYLED
 def calibration(probabilities: Array, correct: NDArray[np.bool_]) -> Figure:
-    """Return the share of correct predictions over the probability of the predicted class."""
+    """Return the share of correct predictions over the predicted class's probability, by tenths."""
     figure, ax = _axes(3.4)
     order = np.argsort(probabilities, kind="stable")
-    groups = [rows for rows in np.array_split(order, N_GROUPS) if len(rows)]
+    groups = [rows for rows in np.array_split(order, 10) if len(rows)]
     predicted = [probabilities[rows].mean() for rows in groups]
     shares = np.array([correct[rows].mean() for rows in groups])
     ends = [wilson(share, len(rows)) for share, rows in zip(shares, groups, strict=True)]
@@ -121,8 +110,8 @@ def bars(
 
 
 def importances(found: Importances) -> Figure:
-    """Return bars in per cent for the most important columns, with standard errors if any."""
-    names = list(found.weights)[:MAX_COLUMNS]
+    """Return bars in per cent for the 20 most important columns, with standard errors if any."""
+    names = list(found.weights)[:20]
     errors = [100 * found.errors[name] for name in names] if found.errors else None
     return bars(names, [100 * found.weights[name] for name in names], found.label, errors)
 
@@ -139,8 +128,8 @@ def dependence(response: Response, name: str, kind: str) -> Figure:
         [name],
         kind="average" if category else "both",
         categorical_features=[name] if category else None,
-        grid_resolution=N_VALUES,
-        subsample=N_CURVES,
+        grid_resolution=16,
+        subsample=50,
         random_state=0,
         ax=[ax],
         **response.options,

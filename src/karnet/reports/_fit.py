@@ -28,12 +28,6 @@ from ._importances import CORRELATED, Importances
 LIBRARIES = ("karnet", "numpy", "scipy", "scikit-learn", *tables.PACKAGES, "matplotlib")
 # The largest number of rows that a figure is drawn from.
 MAX_ROWS = 1000
-# The number of frequent values that are named for a column of text.
-MAX_FREQUENT_VALUES = 3
-# The largest number of classes that are listed.
-MAX_CLASSES = 40
-# The largest number of columns that are summarised.
-MAX_SUMMARISED_COLUMNS = 500
 # The captions of figures of partial dependence, and what these show.
 CURVES = "Thin curves are single rows, the thick curve is their mean."
 BARS = "The mean prediction if all rows had this category."
@@ -145,7 +139,7 @@ def _left_out_score(fitted: TableFit) -> Score:
 
 def _data(table: Table, fitted: TableFit) -> list[str]:
     kinds = tables.kinds_of(fitted.model)
-    names = list(kinds)[:MAX_SUMMARISED_COLUMNS]
+    names = list(kinds)[:500]
     frame = table.frame(names)
     rows = tuple((name, kinds[name], *_summary(kinds[name], frame[name])) for name in names)
     header = ("column", "read as", "gaps", "values", "summary")
@@ -172,21 +166,20 @@ def _summary(kind: str, column: Any) -> tuple[str, str, str]:
         summary = f"{values.min()!s:.19} to {values.max()!s:.19}"
     else:
         counts = values.value_counts()
-        frequent = counts.head(MAX_FREQUENT_VALUES).items()
-        summary = ", ".join(f"{value!s:.20} ({n})" for value, n in frequent)
-        summary += ", ..." if len(counts) > MAX_FREQUENT_VALUES else ""
+        frequent = [f"{value!s:.20} ({n})" for value, n in counts.head(3).items()]
+        summary = ", ".join([*frequent, *(["..."] if len(counts) > 3 else [])])
     gaps = f"{100 * (1 - len(values) / max(len(column), 1)):.1f} %"
     return gaps, str(values.nunique()), summary
 
 
 def _target_rows(target: Target) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
-    """Return a header, and rows for the classes or the quantiles of a target."""
+    """Return a header, and rows for the 40 largest classes or the quantiles of a target."""
     if target.task == "regression":
         quantiles = np.quantile(target.y, [0.0, 0.25, 0.5, 0.75, 1.0])
         header = ("minimum", "lower quartile", "median", "upper quartile", "maximum")
         return header, (tuple(f"{each:.6g}" for each in quantiles),)
     names, counts = np.unique(target.y, return_counts=True)
-    order, n = np.argsort(-counts, kind="stable")[:MAX_CLASSES], len(target.y)
+    order, n = np.argsort(-counts, kind="stable")[:40], len(target.y)
     rows = ((str(names[k]), str(counts[k]), f"{100 * counts[k] / n:.1f} %") for k in order)
     return ("class", "rows", "share"), tuple(rows)
 
