@@ -48,7 +48,7 @@ def test_a_report_is_self_contained_and_has_all_sections(kind, pages):
     assert [name for name in content.names if name in SECTIONS] == SECTIONS
     assert len(set(content.names)) == len(content.names)
     inside = {f"#{name}" for name in content.names}
-    assert all(link in inside or link.startswith("data:image/png") for link in content.links)
+    assert all(link in inside for link in content.links)
     assert "http" not in pages[kind]
     assert "url(" not in pages[kind].replace("url(#", "")
     assert INK not in pages[kind]

@@ -1,7 +1,8 @@
 """The figures of the report on a fit.
 
-Where scikit-learn has no display of the same, they draw themselves: CalibrationDisplay has no
-intervals, and PredictionErrorDisplay no prediction intervals.
+Most do not use scikit-learn's displays: ConfusionMatrixDisplay draws a bitmap and shades counts,
+CalibrationDisplay has no intervals and only two classes, and PredictionErrorDisplay has no
+prediction intervals.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ from matplotlib.colors import LinearSegmentedColormap, to_rgba
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from sklearn.inspection import PartialDependenceDisplay
-from sklearn.metrics import ConfusionMatrixDisplay
 
 from .._pages.style import COLOURS, INK, LINE, MARKERS, STYLED, WIDTH, rules
 from .._util.types import Array
@@ -35,24 +35,30 @@ def _axes(height: float) -> tuple[Figure, Any]:
 
 @STYLED
 def confusion(true: Sequence[str], predicted: Sequence[str], classes: Sequence[str]) -> Figure:
-    """Return the confusion matrix, with counts for up to 12 classes and names for up to 30."""
+    """Return the confusion matrix, its cells shaded by their shares of the true class.
+
+    There are counts for up to 12 classes, and names for up to 30.
+    """
     index = {name: k for k, name in enumerate(classes)}
     counts = np.zeros((len(classes), len(classes)), dtype=int)
     np.add.at(counts, ([index[name] for name in true], [index[name] for name in predicted]), 1)
+    shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
     figure, ax = _axes(min(1.2 + 0.34 * len(classes), 5.0))
     # Dark and light text is readable on all of these shades.
     ends = [to_rgba(COLOURS[0], 0.0), to_rgba(COLOURS[0], 0.55)]
-    ConfusionMatrixDisplay(counts, display_labels=classes).plot(
-        ax=ax,
-        cmap=LinearSegmentedColormap.from_list("counts", ends),
-        colorbar=False,
-        include_values=len(classes) <= 12,
-        text_kw={"color": INK},
-        xticks_rotation=_rotation(classes),
-    )
-    if len(classes) > 30:
-        ax.set(xticks=[], yticks=[])
+    shades = LinearSegmentedColormap.from_list("counts", ends)
+    ax.pcolormesh(shares, cmap=shades, vmin=0.0, vmax=1.0, edgecolors=INK, linewidth=0.1)
+    if len(classes) <= 12:
+        for i, j in np.ndindex(counts.shape):
+            ax.text(j + 0.5, i + 0.5, str(counts[i, j]), ha="center", va="center")
+    if len(classes) <= 30:
+        ticks = np.arange(len(classes)) + 0.5
+        ax.set_xticks(ticks, classes, rotation=_rotation(classes))
+        ax.set_yticks(ticks, classes)
+    ax.invert_yaxis()
+    ax.set(xlabel="predicted", ylabel="true")
     ax.tick_params(length=0.0)
+    ax.spines[:].set_visible(False)
     return figure
 
 
