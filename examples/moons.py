@@ -15,8 +15,8 @@ layers separate them, and still have a closed-form solution.
 # :class:`~karnet.KARClassifierCV`, which selects all hyper-parameters.
 
 import matplotlib.pyplot as plt
-import numpy as np
 from sklearn.datasets import make_moons
+from sklearn.inspection import DecisionBoundaryDisplay
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -42,12 +42,11 @@ for name, net in networks.items():
 # Decision boundaries
 # -------------------
 
-grid = np.meshgrid(np.linspace(-1.8, 2.8, 110), np.linspace(-1.3, 1.8, 80))
-points = np.column_stack([axis.ravel() for axis in grid])
 figure, places = plt.subplots(2, 2, figsize=(8.0, 6.0), layout="constrained")
 for axes, (name, net) in zip(places.flat, networks.items(), strict=True):
-    decision = net.decision_function(points).reshape(grid[0].shape)
-    axes.contourf(*grid, decision > 0.0, levels=[-0.5, 0.5, 1.5], cmap="coolwarm", alpha=0.3)
+    DecisionBoundaryDisplay.from_estimator(
+        net, X, response_method="predict", cmap="coolwarm", alpha=0.3, ax=axes
+    )
     axes.scatter(*X.T, c=y, s=6, cmap="coolwarm")
     axes.set(title=f"{name}: {scores[name]:.1%}", xticks=[], yticks=[])
 plt.show()

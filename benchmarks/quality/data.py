@@ -23,7 +23,7 @@ from sklearn.datasets import (
 from sklearn.model_selection import KFold
 
 from karnet import datasets
-from karnet.paper.protocol import Coding, Inputs, Part, inputs, one_hot, parts
+from karnet.paper.protocol import Coding, Fold, MixedRows, inputs, one_hot, parts
 
 Array = NDArray[Any]
 Kind = Literal["classification", "regression"]
@@ -47,7 +47,7 @@ class Problem:
         What it is called.
     kind : {"classification", "regression"}
         Whether the target is a class, named by an integer from 0 on, or a number.
-    inputs : Inputs
+    inputs : MixedRows
         Categories and numbers of each row.
     y : array
         The targets.
@@ -57,9 +57,9 @@ class Problem:
 
     name: str
     kind: Kind
-    inputs: Inputs
+    inputs: MixedRows
     y: Array
-    split: Callable[[int], list[Part]]
+    split: Callable[[int], list[Fold]]
 
     @property
     def n_rows(self) -> int:
@@ -98,9 +98,9 @@ def _classes(name: str) -> Problem:
 
 
 def _numbers(name: str, X: Any, y: Any) -> Problem:
-    def split(repeat: int) -> list[Part]:
+    def split(repeat: int) -> list[Fold]:
         folds = KFold(N_FOLDS, shuffle=True, random_state=repeat).split(y)
-        return [Part(train, test) for train, test in folds]
+        return [Fold(train, test) for train, test in folds]
 
     return Problem(name, "regression", inputs(pd.DataFrame(X)), np.asarray(y, float), split)
 

@@ -17,7 +17,7 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.svm import SVC, SVR
 
 from karnet import KARClassifier
-from karnet.paper.protocol import Coding, Inputs, choose_width, one_hot
+from karnet.paper.protocol import Coding, MixedRows, choose_width, one_hot
 
 Array = NDArray[Any]
 
@@ -69,7 +69,7 @@ class PaperClassifier(ClassifierMixin, Seeded):
         def make(width: int) -> KARClassifier:
             return KARClassifier((width,), random_state=self.random_state)
 
-        rows = Inputs(np.zeros((len(X), 0), dtype=np.intp), X)
+        rows = MixedRows(np.zeros((len(X), 0), dtype=np.intp), X)
         width = choose_width(make, rows, y, self.random_state, Coding(one_hot))
         self.model_ = make_pipeline(MinMaxScaler(), make(width)).fit(X, y)
         self.classes_ = self.model_.classes_

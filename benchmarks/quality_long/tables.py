@@ -23,7 +23,7 @@ from sklearn.datasets import (
 )
 
 from karnet import datasets
-from karnet.paper.protocol import Part, inputs, parts
+from karnet.paper.protocol import Fold, inputs, parts
 
 from ..quality.data import N_FOLDS, Kind, Problem, arrays, load, with_categories
 from ..quality.tuned import folds
@@ -183,11 +183,11 @@ def _from_parquet(path: Path, kind: Kind | None) -> Table:
     return make_table(kind, X, y[train], X_test, y[test])
 
 
-def _drawn(kind: Kind, y: Array) -> Part:
+def _drawn(kind: Kind, y: Array) -> Fold:
     """Return random rows of which a fifth is held out; classes keep their shares."""
     classes = kind == "classification"
     codes = np.unique(y, return_inverse=True)[1] if classes else y
-    return Part(*folds(codes, classes)[0])
+    return Fold(*folds(codes, classes)[0])
 
 
 READERS: Mapping[str, Callable[[Path, Kind | None], Table]] = MappingProxyType(
@@ -202,11 +202,11 @@ def _paper(name: str) -> Table:
     return make_table(problem.kind, X, problem.y[part.train], X_test, problem.y[part.test])
 
 
-def _part(problem: Problem) -> Part:
+def _part(problem: Problem) -> Fold:
     """Return the usual split of one of the paper's sets, or the first of five stratified folds."""
     if problem.name == "letter":
         rows = np.arange(len(problem.y))
-        return Part(rows[:N_TRAIN_LETTER], rows[N_TRAIN_LETTER:])
+        return Fold(rows[:N_TRAIN_LETTER], rows[N_TRAIN_LETTER:])
     if problem.name == "satimage":
         return parts(datasets.load(problem.name), 0, N_FOLDS, seed=0)[0]
     return problem.split(0)[0]

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from ._arrays.namespace import erf, expit, is_host, log_expit, log_odds, namespace
 from ._util.messages import shown
+from ._util.types import Array as Array
 
 __all__ = ["ACTIVATIONS", "Activation", "by_name", "resolve_activation"]
 
-Array = NDArray[np.float64]
 Function = Callable[[Array], Array]
 Interval = tuple[float, float]
 

@@ -16,8 +16,8 @@ from ._rows.streamed import Raw, column_names
 
 __all__ = ["Blocks"]
 
-Path = str | PathLike[str]
-Paths = Path | Iterable[Path]
+FilePath = str | PathLike[str]
+FilePaths = FilePath | Iterable[FilePath]
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,9 @@ class Blocks:
         return cls(partial(_slices, partial(tuple, arrays), arrays[0].shape))
 
     @classmethod
-    def from_npy(cls, X_path: Path, y_path: Path, weight_path: Path | None = None) -> Blocks:
+    def from_npy(
+        cls, X_path: FilePath, y_path: FilePath, weight_path: FilePath | None = None
+    ) -> Blocks:
         """Return the rows of .npy files, mapped to memory block by block.
 
         Parameters
@@ -107,7 +109,7 @@ class Blocks:
     @classmethod
     def from_parquet(
         cls,
-        paths: Paths,
+        paths: FilePaths,
         target: str | Sequence[str],
         columns: Sequence[str] | None = None,
         sample_weight: str | None = None,
@@ -131,7 +133,7 @@ class Blocks:
     @classmethod
     def from_arrow(
         cls,
-        paths: Paths,
+        paths: FilePaths,
         target: str | Sequence[str],
         columns: Sequence[str] | None = None,
         sample_weight: str | None = None,
@@ -153,7 +155,7 @@ class Blocks:
     @classmethod
     def from_csv(
         cls,
-        paths: Paths,
+        paths: FilePaths,
         target: str | Sequence[str],
         columns: Sequence[str] | None = None,
         sample_weight: str | None = None,
@@ -283,7 +285,7 @@ def _slices(arrays: Callable[[], Iterable[Any]], shape: tuple[int, int]) -> Iter
         yield tuple(getattr(array, "iloc", array)[rows] for array in arrays())
 
 
-def _mapped(path: Path) -> Any:
+def _mapped(path: FilePath) -> Any:
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
     except FileNotFoundError as error:

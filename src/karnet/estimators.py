@@ -452,41 +452,8 @@ class KARRegressor(Scored, RegressorMixin, KARNetwork):
 
     Sample weights have an effect only if the network cannot fit every row exactly.
 
-    With ``hidden="metric"``, weights G of the first hidden layer become ``M^{1/2} G``, where M is
-    the mean outer product of the derivatives of the output (before its activation) with respect to
-    the input, and the output layer is solved again, `n_rounds` times. The round with the smallest
-    exact leave-one-out squared error (at the default `rcond`) is kept, which may be the initial
-    one. This error is optimistic, since the targets shaped the layer: evaluate the network on
-    other rows. Standardise the inputs, since the weights of all features are drawn alike.
-
-    Infinitely wide layers need ``hidden="random"``. They have no weights: the output layer is
-    solved in the dual, with a kernel of `karnet.kernels` at scale 1, so standardise the inputs.
-    "relu" layers see rows [1, x] scaled to length one and have standard normal weights, no further
-    biases and a factor ``sqrt(2 / h)`` for h units. "cos" and "sin" are a single layer of units of
-    all phases with the same factor: ``init="normal"`` gives the Gaussian kernel (finite layers have
-    normal biases instead, and differ), "cauchy" the Laplace kernel of absolute differences. Direct
-    links add the product of the inputs. The bias is never penalised, ``alpha=0`` is the limit of
-    small ridges, `rcond` and `solver` are not used, and sparse inputs are made dense. The cost
-    grows with the cube of the number of rows, so use at most a few thousand rows.
-
-    Dask arrays and data frames are processed where they are, in a few passes that send only
-    statistics of the size of the layers. The network is bit for bit the one fitted to the same
-    rows in memory, and predictions for a Dask collection are lazy Dask arrays. This needs
-    ``karnet[dask]``.
-
-    With finite width, the statistics of the output layer are kept, so that `partial_fit`, `merge`
-    and `forget` can add and remove rows exactly. They take about ``8 (h + 1) (h + q)`` bytes for h
-    columns and q outputs or classes, in memory and in a file.
-
-    References
-    ----------
-    K.-A. Toh, Z. Lin, Z. Li, B. Oh and L. Sun, "Gradient-Free Learning Based on the Kernel and the
-    Range Space", 2018.
-
-    A. Radhakrishnan, D. Beaglehole, P. Pandit and M. Belkin, "Mechanism for feature learning in
-    neural networks and backpropagation-free machine learning models", Science, 2024 (the metric).
-
-    Y. Cho and L. Saul, "Kernel Methods for Deep Learning", 2009 (infinite width).
+    The notes of `KARClassifier` on ``hidden="metric"``, infinite width, Dask and updates, and its
+    references, hold for this estimator too.
 
     Examples
     --------

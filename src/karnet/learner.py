@@ -214,7 +214,7 @@ def learn_in_dual(table: Table, plan: Plan, Y: Array | None = None) -> Learned:
 
 
 @dataclass(frozen=True)
-class Round:
+class MetricRound:
     """A network, and the metric with which its hidden weights were drawn, scaled to trace d.
 
     `error` is the exact leave-one-out squared error of the output layer before its activation.
@@ -225,12 +225,14 @@ class Round:
     metric: Array
     error: float
 
-    def better_of(self, other: Round) -> Round:
+    def better_of(self, other: MetricRound) -> MetricRound:
         """Return the other round if its error is clearly smaller."""
         return other if other.error < (1.0 - PROGRESS) * self.error else self
 
 
-def learn_by_metric(rows: Table, plan: Plan, drawn: Sequence[Layer], Y: Array | None) -> Round:
+def learn_by_metric(
+    rows: Table, plan: Plan, drawn: Sequence[Layer], Y: Array | None
+) -> MetricRound:
     """Fit a network of random hidden layers, and refit it with the first one redrawn.
 
     Weights G of the first hidden layer become ``M^{1/2} G``, where M is the input metric of the
@@ -238,12 +240,12 @@ def learn_by_metric(rows: Table, plan: Plan, drawn: Sequence[Layer], Y: Array | 
     the smallest leave-one-out error is returned, which may be the one without a metric.
     """
     rounds = metric_rounds(rows, replace(plan, hidden="random"), drawn, Y)
-    return reduce(Round.better_of, rounds)
+    return reduce(MetricRound.better_of, rounds)
 
 
 def metric_rounds(
     rows: Table, plan: Plan, drawn: Sequence[Layer], Y: Array | None
-) -> Iterator[Round]:
+) -> Iterator[MetricRound]:
     """Yield the network as drawn, and one refit after the other."""
     last = _round(rows, plan, drawn, Y, np.eye(rows.n_features))
     yield last
@@ -265,7 +267,7 @@ def metric_rounds(
 
 def _round(
     rows: Table, plan: Plan, hidden: Sequence[Layer], Y: Array | None, metric: Array
-) -> Round:
+) -> MetricRound:
     network, reports = learn(rows, plan, hidden, Y)
     problem = output_problem(plan, Y)
     with np.errstate(all="ignore"):
@@ -277,7 +279,7 @@ def _round(
             bias=problem.bias,
             alpha=plan.alpha,
         )
-    return Round(network, reports, metric, error)
+    return MetricRound(network, reports, metric, error)
 
 
 def hidden_problem(plan: Plan, Y: Array | None, upper: Sequence[Layer]) -> LayerProblem:

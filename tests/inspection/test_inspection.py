@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from sklearn import config_context
 from sklearn.base import clone
-from sklearn.datasets import load_iris, make_moons
+from sklearn.datasets import load_iris
 from sklearn.metrics import r2_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
@@ -17,7 +17,6 @@ from sklearn.preprocessing import MinMaxScaler
 from karnet import KARClassifier, KARClassifierCV, KARRegressor, KARRegressorCV
 from karnet._estimator.notebook import layer_table
 from karnet.inspection import (
-    DecisionSurfaceDisplay,
     LayerSpectrumDisplay,
     LooPathDisplay,
     MetricDisplay,
@@ -184,37 +183,6 @@ def test_widths_need_hidden_layers(regressor):
     assert [path.name for path in display.paths] == [f"{n} units" for n in (5, 10, 20, 40)]
     with pytest.raises(ValueError, match="no hidden layers"):
         LooPathDisplay.from_estimator(KARRegressor(()).fit(X, y), X, y)
-
-
-# Predictions over two inputs
-
-
-def test_a_surface_equals_the_predicted_probabilities():
-    points, sides = make_moons(60, noise=0.2, random_state=0)
-    net = random_net().fit(points, sides)
-    display = DecisionSurfaceDisplay.from_estimator(net, points, y=sides, grid_resolution=7)
-    grid = np.column_stack([display.xx0.ravel(), display.xx1.ravel()])
-    np.testing.assert_allclose(display.response.ravel(), net.predict_proba(grid)[:, 1])
-    assert len(display.ax_.collections) > 1
-
-
-def test_other_inputs_stay_at_their_medians(ensemble, regressor):
-    features = ("petal length (cm)", "sepal width (cm)")
-    display = DecisionSurfaceDisplay.from_estimator(
-        ensemble, IRIS.data, features=features, grid_resolution=4
-    )
-    assert display.labels == features
-    grid = IRIS.data.iloc[:16].copy()
-    grid[:] = IRIS.data.median().to_numpy()
-    grid[features[0]], grid[features[1]] = display.xx0.ravel(), display.xx1.ravel()
-    np.testing.assert_array_equal(display.response.ravel(), ensemble.predict(grid))
-    numbers = DecisionSurfaceDisplay.from_estimator(
-        regressor, X[:, :3], features=(0, -1), y=X[:, 3], grid_resolution=4
-    )
-    assert numbers.labels == ("x0", "x2")
-    for wrong in ("petal", 3):
-        with pytest.raises(ValueError, match="is not a column of X"):
-            DecisionSurfaceDisplay.from_estimator(regressor, X[:, :3], features=(0, wrong))
 
 
 # All displays

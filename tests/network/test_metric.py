@@ -22,7 +22,7 @@ from karnet._network.layers import Layer, Network, scores
 from karnet._rows.memory import Rows
 from karnet.activations import ACTIVATIONS, Activation
 from karnet.kernels import KERNELS
-from karnet.learner import Plan, Round, learn_by_metric, metric_rounds
+from karnet.learner import MetricRound, Plan, learn_by_metric, metric_rounds
 from tests.paper.iris import IRIS_X, IRIS_Y, assert_same_network
 
 METRIC = {"hidden": "metric", "activation": "tanh", "output_activation": "identity"}
@@ -142,7 +142,7 @@ def test_weights_are_the_root_of_the_metric_times_those_drawn():
     ("first", "second", "kept"), [(3.0, 2.0, 2.0), (1.0, 2.0, 1.0), (1.0, 1.0 - 1e-12, 1.0)]
 )
 def test_a_round_is_kept_if_its_leave_one_out_error_is_clearly_smaller(first, second, kept):
-    rounds = [Round(Network(()), [], np.eye(3), error) for error in (first, second)]
+    rounds = [MetricRound(Network(()), [], np.eye(3), error) for error in (first, second)]
     assert rounds[0].better_of(rounds[1]).error == kept
 
 

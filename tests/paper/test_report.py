@@ -18,7 +18,7 @@ from karnet.datasets import DATASETS
 from karnet.paper import iris, report, xor
 from karnet.paper.methods import DEPTHS, METHODS
 from karnet.paper.store import Fit, Store
-from karnet.paper.uci import Settings
+from karnet.paper.uci import RunSettings
 from karnet.paper.verdicts import Results
 
 SECTIONS = ["summary", "xor", "iris", "sets", "depth", "choices", "deviations", "machine"]
@@ -35,7 +35,7 @@ FIGURES = [
     "open-choices",
 ]
 HOSTILE = "karnet <script>alert('&')</script> \"$title"
-SETTINGS = Settings(("iris", "letter"), n_trials=2, n_folds=2)
+SETTINGS = RunSettings(("iris", "letter"), n_trials=2, n_folds=2)
 
 
 class Page(HTMLParser):

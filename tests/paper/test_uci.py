@@ -30,10 +30,10 @@ from karnet.paper.summary import (
     summarise,
     tables,
 )
-from karnet.paper.uci import Settings, effort, planned_fits, run, run_all, run_sets
+from karnet.paper.uci import RunSettings, effort, planned_fits, run, run_all, run_sets
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
-QUICK = Settings(("iris",), n_folds=2, time_limit=0.0)
+QUICK = RunSettings(("iris",), n_folds=2, time_limit=0.0)
 
 
 def fit(**changes):
@@ -186,7 +186,7 @@ def test_a_fit_is_measured_the_same_way_twice():
 
 
 def test_planned_fits_cover_every_fold_of_every_trial_and_baselines_few():
-    settings = Settings(("iris", "waveform", "wine"), n_trials=3, n_folds=5, slow_folds=2)
+    settings = RunSettings(("iris", "waveform", "wine"), n_trials=3, n_folds=5, slow_folds=2)
     keys = planned_fits(settings, ["karnet, 3 layers", "mlp"])
     assert len(keys) == len(set(keys)) == 3 * 5 + 3 + 3 * 5 + 2 + 1 + 2
     efforts = [effort(each) for each in planned_fits(settings, ["karnet"])]
@@ -240,7 +240,7 @@ def test_one_store_takes_up_experiment_after_experiment(tmp_path):
     seen = []
     arguments = (tmp_path, 1, lambda *told: seen.append(told))
     first = run_sets(QUICK, ["karnet, baseline's width"], *arguments)
-    more = Settings(("iris", "wine"), n_trials=2, n_folds=2, time_limit=0.0, slow_folds=9)
+    more = RunSettings(("iris", "wine"), n_trials=2, n_folds=2, time_limit=0.0, slow_folds=9)
     both = run_sets(more, ["karnet, baseline's width", "karnet, ridge 1e-6"], *arguments)
     assert list(pd.read_csv(tmp_path / "summary.csv")["dataset"]) == ["iris", "wine"] * 2
     assert len(first) == 2
@@ -318,7 +318,7 @@ def test_tables_show_the_paper_s_numbers_beside_ours():
 @pytest.mark.skipif(not hasattr(os, "killpg"), reason="Windows has no groups of processes")
 def test_a_run_that_is_killed_goes_on_where_it_was(tmp_path):
     # Without time, Levenberg-Marquardt does not depend on how fast this machine is.
-    settings = Settings(("iris", "wine"), n_folds=3, time_limit=0.0)
+    settings = RunSettings(("iris", "wine"), n_folds=3, time_limit=0.0)
     killed, whole = tmp_path / "killed", tmp_path / "whole"
     killed.mkdir()
 

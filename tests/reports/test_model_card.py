@@ -8,11 +8,10 @@ import pytest
 
 from karnet.reports import _groups, held_out
 from karnet.reports._card import Card
-from karnet.reports._dependence import Response, _pair, drawable_columns, strongest_pairs
+from karnet.reports._dependence import Response, drawable_columns
 from karnet.reports._drawings import dependence, literal
 from karnet.reports._groups import RowErrors, all_groups, row_errors, worst_groups
 from karnet.reports._importances import Importances
-from karnet.reports._limits import measured_novelty
 from karnet.tables import Table, fit_table, kinds_of
 from tests.paper.test_report import Page
 from tests.reports.test_fit_report import report
@@ -89,36 +88,11 @@ def test_gaps_and_few_distinct_numbers_are_groups_of_their_own():
     assert np.all(np.sum(quarters, axis=0) == 1)
 
 
-def test_novelty_finds_rows_whose_columns_lost_their_relation(fitted):
-    _, _, other = fitted
-    found = measured_novelty(other)
-    assert found.auroc > 0.6
-    assert found.held_out < 0.2
-    assert found.held_out < found.foreign
-    assert measured_novelty(None) is None
-
-
-def test_the_interaction_of_a_product_is_found_and_that_of_a_sum_is_zero(fitted):
+def test_the_most_important_columns_that_vary_are_drawn(fitted):
     table, found, _ = fitted
     response = Response.of(table, found)
-    names = drawable_columns(response.frame, kinds_of(found.model), {"a": 0.4, "c": 0.3, "kind": 1})
-    assert names == ["kind", "a", "c"]
-    pairs = strongest_pairs(response, names)
-    assert set(pairs[0].names) == {"c", "kind"}
-    assert pairs[0].share > 0.1
-    grids = {name: (np.arange(4.0), np.full(4, 0.25)) for name in ("a", "c")}
-
-    def share(function):
-        class Known:
-            frame = response.frame
-
-            def __call__(self, rows):
-                return function(rows["a"].to_numpy(), rows["c"].to_numpy())
-
-        return _pair(Known(), ("a", "c"), grids).share
-
-    assert share(lambda a, c: a + 3.0 * c**2) == pytest.approx(0.0, abs=1e-20)
-    assert share(lambda a, c: (a - 1.5) * (c - 1.5)) == pytest.approx(1.0)
+    weights = {"a": 0.4, "b": 0.0, "c": 0.3, "kind": 1.0}
+    assert drawable_columns(response.frame, kinds_of(found.model), weights) == ["kind", "a", "c"]
 
 
 def test_the_mean_of_the_curves_is_the_partial_dependence(fitted):
@@ -129,10 +103,10 @@ def test_the_mean_of_the_curves_is_the_partial_dependence(fitted):
     assert len(curves) == 50
     x, y = mean.get_data()
     changed = response.frame.assign(a=x[3])
-    assert y[3] == pytest.approx(response(changed).mean())
+    assert y[3] == pytest.approx(found.model.predict(changed).mean())
     bars = dependence(response, "kind", "category").axes[0].patches
     changed = response.frame.assign(kind=response.frame["kind"].where([False] * 100, "loud"))
-    assert bars[0].get_height() == pytest.approx(response(changed).mean())
+    assert bars[0].get_height() == pytest.approx(found.model.predict(changed).mean())
 
 
 def test_the_card_names_what_the_model_depends_on(fitted):
@@ -146,6 +120,7 @@ def test_the_card_names_what_the_model_depends_on(fitted):
     assert f"{next(iter(importances.weights))} " in text
     assert "%" in importances.words["c"]
     assert "±" in importances.words["c"]
+    assert "novelty above 1" in text
 
 
 def test_reports_of_unusual_tables_say_what_they_lack(tmp_path):
@@ -166,13 +141,3 @@ def test_several_classes_have_curves_of_the_most_frequent_one(tmp_path):
     cells = {"x": x, "target": np.array(["few", "many", "some"])[np.digitize(x, [-1.0, 0.6])]}
     text = " ".join(Page(report(tmp_path, Table("t", pa.table(cells)))).text)
     assert "the probability of many, the most frequent class" in text
-
-
-def test_novelty_sees_the_inputs_of_the_network_behind_text():
-    table = table_of()
-    found = fit_table(table, "target")
-    other = held_out(table, found, fit_table)
-    assert hasattr(other.model, "steps")
-    measured = measured_novelty(other)
-    assert 0.0 <= measured.auroc <= 1.0
-    assert measured.n == 16

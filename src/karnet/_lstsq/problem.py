@@ -53,7 +53,7 @@ class Reduce(Protocol):
 
 
 # From a step to a reduction over every step-th row.
-Sample = Callable[[int], Reduce]
+ReduceSample = Callable[[int], Reduce]
 # From the numbers of some columns to a reduction over rows of these columns.
 OverColumns = Callable[[Indices], Reduce]
 
@@ -91,7 +91,7 @@ class Problem:
     bias: bool
     alpha: float
     rcond: float
-    sample: Sample | None = None
+    sample: ReduceSample | None = None
     columns: OverColumns | None = None
     tolerance: float | None = None
 

@@ -16,7 +16,7 @@ from .._util.checks import check_non_negative as check_non_negative
 from .._util.messages import shown
 from .._util.types import Array
 from .lapack import LIMITS, default_rcond
-from .problem import OverColumns, Problem, Reduce, Sample
+from .problem import OverColumns, Problem, Reduce, ReduceSample
 from .problem import Solution as Solution
 from .solvers import DUAL, PRIMAL, solve_in_turn
 
@@ -120,7 +120,7 @@ def solve(
     alpha: float = 0.0,
     solver: str = "auto",
     rcond: float | None = None,
-    sample: Sample | None = None,
+    sample: ReduceSample | None = None,
     columns: OverColumns | None = None,
     tolerance: float | None = None,
 ) -> Solution:

@@ -21,7 +21,7 @@ from . import lapack
 from .lapack import EPS, ESTIMATE_FACTOR, LIMITS, Cholesky, column_norms
 from .minimum_norm import MinimumNorm, with_bias
 from .problem import Problem, Solution, residual_products, unit_diagonal, with_ridge
-from .sketch import solve_by_sketch
+from .sketch import SLOW_RATE, solve_by_sketch
 from .statistics import SHORT_SUM, Centre, Gram, Stack, Triangle
 
 Solver = Callable[[Problem], Solution | None]
@@ -33,8 +33,6 @@ HOPELESS_SHARE = 0.3
 MAX_STEPS = 3
 # The same for products in single precision.
 MAX_STEPS_SINGLE = 12
-# Ratio of successive steps above which refinement does not converge fast enough.
-SLOW_RATE = 0.1
 # Reciprocal condition of a triangle above which the order of rows and columns hardly matters.
 WELL_CONDITIONED = 1e-5
 # Ratio of mean_A W to the coefficients W above which the bias needs a refined W.

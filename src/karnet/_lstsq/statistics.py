@@ -197,17 +197,10 @@ def centred(A: Array, B: Array, weight: Array | None, bias: bool) -> tuple[Centr
             zeros = arrays.like(A, centre.mean)
             centre = Centre(0.0, zeros, zeros, n)
         return centre, *weighted(A, B, weight)
-    total = float(A.shape[0] if weight is None else arrays.namespace(weight).sum(weight))
-    xp = arrays.namespace(A)
-
-    def means() -> Array:
-        if weight is None:
-            return xp.concat([xp.sum(A, axis=0), xp.sum(B, axis=0)]) / total
-        return xp.concat([weight @ A, weight @ B]) / total
-
-    mean = means()
+    total = _total(A, weight)
+    mean = _means(A, B, weight, total)
     A, B = minus(A, mean[:n]), minus(B, mean[n:])
-    rest = means()
+    rest = _means(A, B, weight, total)
     A -= rest[:n]
     B -= rest[n:]
     return Centre(total, *_sum_and_rounding(mean, rest), n), *weighted(A, B, weight)
@@ -215,16 +208,22 @@ def centred(A: Array, B: Array, weight: Array | None, bias: bool) -> tuple[Centr
 
 def block_centre(A: Array, B: Array, weight: Array | None, bias: bool) -> Centre:
     """Return the weight and the means of some rows, for means that are not far from zero."""
-    n = A.shape[1]
     if not bias:
         return centred(A[:0, :], B[:0, :], None, bias=False)[0]
+    total = _total(A, weight)
+    mean = _means(A, B, weight, total)
+    return Centre(total, mean, arrays.namespace(A).zeros_like(mean), A.shape[1])
+
+
+def _total(A: Array, weight: Array | None) -> float:
+    return float(A.shape[0] if weight is None else arrays.namespace(weight).sum(weight))
+
+
+def _means(A: Array, B: Array, weight: Array | None, total: float) -> Array:
     xp = arrays.namespace(A)
-    total = float(A.shape[0] if weight is None else xp.sum(weight))
     if weight is None:
-        mean = xp.concat([xp.sum(A, axis=0), xp.sum(B, axis=0)]) / total
-    else:
-        mean = xp.concat([weight @ A, weight @ B]) / total
-    return Centre(total, mean, xp.zeros_like(mean), n)
+        return xp.concat([xp.sum(A, axis=0), xp.sum(B, axis=0)]) / total
+    return xp.concat([weight @ A, weight @ B]) / total
 
 
 def _variance(A: Array, mean: Array) -> Array:
@@ -323,7 +322,7 @@ class Gram:
         columns first would take a large part of the time of the products.
         """
         xp, n = arrays.namespace(A), A.shape[1]
-        total = float(A.shape[0] if weight is None else xp.sum(weight))
+        total = _total(A, weight)
         head = arrays.some_rows(A, slice(0, min(HEAD_ROWS, A.shape[0])))
         shift = xp.mean(head, axis=0)
         most = CLOSE_SQUARED_MEAN if arrays.is_host(A) else NEAR_SQUARED_MEAN

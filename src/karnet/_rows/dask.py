@@ -339,7 +339,7 @@ class _Graph:
 
 
 @dataclass(frozen=True)
-class Node(Generic[S]):
+class MergeNode(Generic[S]):
     """The statistic of ``2**level`` blocks, from block ``number * 2**level`` on."""
 
     level: int
@@ -348,7 +348,7 @@ class Node(Generic[S]):
 
 
 # Nodes in the order of rows.
-Run = list[Node[S]]
+Run = list[MergeNode[S]]
 
 
 @dataclass(frozen=True)
@@ -389,7 +389,7 @@ class Cutter(Generic[S]):
         statistics = (
             self.of_block(int(i), *cut(rows, i - start, j - start)) for i, j in pairwise(edges)
         )
-        return merged_runs(Node(0, *each) for each in zip(blocks, statistics, strict=True))
+        return merged_runs(MergeNode(0, *each) for each in zip(blocks, statistics, strict=True))
 
     def ends(self, rows: Raw, *, start: int, size: int) -> list[tuple[int, list[Any]]]:
         """Return numbers of blocks that span other tables as well, and their rows in this table."""
@@ -410,17 +410,17 @@ class Cutter(Generic[S]):
     def seam(self, *ends: list[tuple[int, Any]], block: int) -> Run[S]:
         """Return the run of one block, joined from the ends of several tables."""
         rows = [part for number, part in chain(*ends) if number == block]
-        return [Node(0, block, self.of_block(int(self.edges[block]), *joined(rows)))]
+        return [MergeNode(0, block, self.of_block(int(self.edges[block]), *joined(rows)))]
 
 
 @on_worker()
-def merged_runs(*runs: Iterable[Node[S]]) -> Run[S]:
+def merged_runs(*runs: Iterable[MergeNode[S]]) -> Run[S]:
     """Return consecutive runs as one, with both halves of a node of the whole tree merged."""
     run: Run[S] = []
     for node in chain(*runs):
         while run and run[-1].level == node.level and run[-1].number % 2 == 0:
             statistic = run.pop().statistic.merge(node.statistic)
-            node = Node(node.level + 1, node.number // 2, statistic)
+            node = MergeNode(node.level + 1, node.number // 2, statistic)
         run.append(node)
     return run
 

@@ -18,7 +18,7 @@ from .._util.text_table import TextTable
 from ._console import DataFolder
 
 if TYPE_CHECKING:
-    from ..paper.uci import Settings
+    from ..paper.uci import RunSettings
 
 # The names that `karnet reproduce` takes; written here because importing the experiments is slow.
 Experiment = StrEnum("Experiment", "xor iris rounding uci depth choices report all")
@@ -95,9 +95,9 @@ def reproduce(
     from ..paper.methods import EXPERIMENTS_OF_SETS
     from ..paper.report import write_report
     from ..paper.summary import tables
-    from ..paper.uci import Settings, sets_here
+    from ..paper.uci import RunSettings, sets_here
 
-    settings = Settings(
+    settings = RunSettings(
         datasets=_named(sets) if sets else sets_here(data),
         n_trials=trials,
         n_folds=folds,
@@ -133,7 +133,9 @@ def _named(given: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def _fits(settings: Settings, methods: Sequence[str], out: Path, jobs: int, line: str) -> list[Any]:
+def _fits(
+    settings: RunSettings, methods: Sequence[str], out: Path, jobs: int, line: str
+) -> list[Any]:
     """Return the fits of some methods, showing a progress bar meanwhile."""
     from rich.progress import BarColumn, Progress, TimeRemainingColumn
 

@@ -21,7 +21,7 @@ from sklearn.datasets import fetch_openml
 from .._util.atomic_file import whole_file
 from ._builtin import BUILT_IN
 from ._catalogue import DATASETS, DataSet
-from ._tidy import Cells, Loaded, RefusalError, Source, pandas, tidy
+from ._tidy import Cells, Loaded, RefusalError, SourceName, pandas, tidy
 
 Folder = str | os.PathLike[str] | None
 # The columns of `listing`.
@@ -82,7 +82,7 @@ def load(name: str, data: Folder = None, cache: Folder = None, download: bool = 
     return loaded
 
 
-def available(data: Folder = None, cache: Folder = None) -> dict[str, Source | None]:
+def available(data: Folder = None, cache: Folder = None) -> dict[str, SourceName | None]:
     """Return the source that each data set would be loaded from, by name.
 
     "openml" means that a download is needed, None that there is no source. Files are not checked
@@ -104,7 +104,9 @@ def listing(data: Folder = None, cache: Folder = None) -> list[tuple[str, ...]]:
     return rows
 
 
-def _source(spec: DataSet, folder: Path | None, cache: Path) -> tuple[Source | None, Path | None]:
+def _source(
+    spec: DataSet, folder: Path | None, cache: Path
+) -> tuple[SourceName | None, Path | None]:
     """Return the first source that has a data set, and its file if it has one."""
     name = f"{spec.name}.csv"
     if folder is not None and (folder / name).exists():

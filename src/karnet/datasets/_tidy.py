@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from .._util.extras import require
 from ._catalogue import DataSet
 
-Source = Literal["folder", "built-in", "cache", "openml"]
+SourceName = Literal["folder", "built-in", "cache", "openml"]
 # The name of a gap that counts as a value; alphabetically it is between n and y.
 NEITHER = "neither"
 # Integers below this one are exact as float64.
@@ -54,7 +54,7 @@ class Loaded:
     X: Any
     y: NDArray[Any]
     split: NDArray[np.bool_] | None
-    source: Source
+    source: SourceName
 
 
 def pandas() -> Any:
@@ -63,7 +63,7 @@ def pandas() -> Any:
     return import_module("pandas")
 
 
-def tidy(data: DataSet, cells: Cells, source: Source) -> Loaded:
+def tidy(data: DataSet, cells: Cells, source: SourceName) -> Loaded:
     """Return the data set in the cells, or raise a `RefusalError`.
 
     After the treatment of missing values and of the class that is left out, the numbers of rows,

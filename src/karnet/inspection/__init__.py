@@ -9,10 +9,8 @@ from ._influence import RowInfluence, RowInfluenceDisplay, column_effects, row_i
 from ._metric import MetricDisplay
 from ._path import LooPathDisplay
 from ._spectrum import LayerSpectrumDisplay
-from ._surface import DecisionSurfaceDisplay
 
 __all__ = [
-    "DecisionSurfaceDisplay",
     "LayerSpectrumDisplay",
     "LooPathDisplay",
     "MetricDisplay",

@@ -28,7 +28,7 @@ RELATIVE_WIDTHS = (0.25, 0.5, 1.0, 2.0)
 
 
 @dataclass(frozen=True)
-class Path:
+class LooPath:
     """The scores of one network for a range of ridges."""
 
     name: str
@@ -43,7 +43,7 @@ class LooPathDisplay(Display):
 
     Parameters
     ----------
-    paths : sequence of Path
+    paths : sequence of LooPath
         The curves.
     score_name : str
         The name of the score.
@@ -75,7 +75,7 @@ class LooPathDisplay(Display):
     ['10 units', '50 units']
     """
 
-    paths: Sequence[Path]
+    paths: Sequence[LooPath]
     score_name: str
 
     @classmethod
@@ -132,7 +132,7 @@ class LooPathDisplay(Display):
             ridges = RELATIVE_RIDGES * path.eigenvalues.mean() if alphas is None else alphas
             ridges = np.asarray(ridges, dtype=np.float64)
             scores = np.array([score(left_out) for left_out in path.loo_path(ridges)])
-            paths.append(Path(curve, ridges, scores, alpha))
+            paths.append(LooPath(curve, ridges, scores, alpha))
         return cls(paths, name).plot(ax=ax, **kwargs)
 
     def plot(self, ax: Axes | None = None, **kwargs: Any) -> Self:

@@ -15,8 +15,6 @@ from ..estimators import KARClassifier
 
 # Widths around 90, the number of training rows.
 WIDTHS = tuple(range(79, 94))
-# Random splits that each width is tried on.
-N_TRIALS = 10
 # A sum of squares of 270 errors below this is zero up to rounding.
 ZERO_SUM = 1e-12
 # How many other orders of the rows are tried.
@@ -109,7 +107,7 @@ def sweep(n_layers: int, bias: bool, n_trials: int) -> Sweep:
 
 
 @cache
-def sweeps(n_layers: int, n_trials: int = N_TRIALS) -> tuple[Sweep, Sweep]:
+def sweeps(n_layers: int, n_trials: int = 10) -> tuple[Sweep, Sweep]:
     """Return the sweeps without an output bias and with it."""
     return sweep(n_layers, False, n_trials), sweep(n_layers, True, n_trials)
 

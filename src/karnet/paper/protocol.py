@@ -15,35 +15,36 @@ from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedKFold
 from sklearn.preprocessing import MinMaxScaler, OneHotEncoder
 
+from .._util.types import AnyArray
 from ..datasets import DATASETS, Loaded
 
 # The widths that the paper searches over.
 WIDTHS = (1, 2, 3, 5, 10, 20, 30, 50, 80, 100, 200, 500)
 
-Array = NDArray[Any]
 
-
-class Part(NamedTuple):
+class Fold(NamedTuple):
     """Indices of the training rows and of the test rows."""
 
-    train: Array
-    test: Array
+    train: AnyArray
+    test: AnyArray
 
 
-def parts(data: Loaded, trial: int, n_folds: int, seed: int) -> list[Part]:
+def parts(data: Loaded, trial: int, n_folds: int, seed: int) -> list[Fold]:
     """Return the fixed split if the paper uses one, else the folds of one trial."""
     spec = DATASETS[data.name]
     rows = np.arange(len(data.y))
     if data.split is not None:
         if spec.fixed_split:
-            return [Part(rows[~data.split], rows[data.split])]
+            return [Fold(rows[~data.split], rows[data.split])]
         if np.sum(~data.split) == spec.paper.rows:
             rows = rows[~data.split]
     folds = _stratified(n_folds, seed + trial, rows, data.y[rows])
-    return [Part(rows[train], rows[test]) for train, test in folds]
+    return [Fold(rows[train], rows[test]) for train, test in folds]
 
 
-def _stratified(n: int, seed: int, rows: Array, y: Array) -> Iterator[tuple[Array, Array]]:
+def _stratified(
+    n: int, seed: int, rows: AnyArray, y: AnyArray
+) -> Iterator[tuple[AnyArray, AnyArray]]:
     splitter = StratifiedKFold(min(n, len(rows)), shuffle=True, random_state=seed)
     with warnings.catch_warnings():
         # As in the paper, some classes have fewer rows than there are folds.
@@ -52,17 +53,17 @@ def _stratified(n: int, seed: int, rows: Array, y: Array) -> Iterator[tuple[Arra
 
 
 @dataclass(frozen=True)
-class Inputs:
+class MixedRows:
     """Rows of a data set: categories, coded as integers from 0 on, and numbers."""
 
     categories: NDArray[np.intp]
     numbers: NDArray[np.float64]
 
-    def __getitem__(self, rows: Array) -> Inputs:
-        return Inputs(self.categories[rows], self.numbers[rows])
+    def __getitem__(self, rows: AnyArray) -> MixedRows:
+        return MixedRows(self.categories[rows], self.numbers[rows])
 
 
-def inputs(X: Any) -> Inputs:
+def inputs(X: Any) -> MixedRows:
     """Return the categorical and the numeric columns of a data frame.
 
     The integer codes only rename the categories: no row influences the coding of another one.
@@ -70,10 +71,10 @@ def inputs(X: Any) -> Inputs:
     categories = X.select_dtypes("category")
     codes = np.array([categories[name].cat.codes for name in categories], dtype=np.intp)
     numbers = X.drop(columns=categories.columns).to_numpy(np.float64)
-    return Inputs(codes.T.reshape(categories.shape), numbers)
+    return MixedRows(codes.T.reshape(categories.shape), numbers)
 
 
-def ordinal(train: Array, test: Array) -> tuple[Array, Array]:
+def ordinal(train: AnyArray, test: AnyArray) -> tuple[AnyArray, AnyArray]:
     """Return the rank of each category among those of the training rows, or -1 for a new one.
 
     The result is that of scikit-learn's OrdinalEncoder, in a tenth of its time.
@@ -86,7 +87,7 @@ def ordinal(train: Array, test: Array) -> tuple[Array, Array]:
     return rank[columns, train], rank[columns, test]
 
 
-def one_hot(train: Array, test: Array) -> tuple[Array, Array]:
+def one_hot(train: AnyArray, test: AnyArray) -> tuple[AnyArray, AnyArray]:
     """Return an indicator for each category of the training rows; new categories have none."""
     if train.shape[1] == 0:
         return train, test
@@ -99,11 +100,11 @@ class Coding:
     """Encoding of inputs as one array of numbers, fitted on the training rows only."""
 
     # Encodes the categories of training and test rows as numbers.
-    encode: Callable[[Array, Array], tuple[Array, Array]] = ordinal
+    encode: Callable[[AnyArray, AnyArray], tuple[AnyArray, AnyArray]] = ordinal
     # Returns an unfitted scaler for all columns; None leaves the columns unscaled.
     scaler: Callable[[], Any] | None = MinMaxScaler
 
-    def __call__(self, train: Inputs, test: Inputs) -> tuple[Array, Array]:
+    def __call__(self, train: MixedRows, test: MixedRows) -> tuple[AnyArray, AnyArray]:
         """Return the arrays of the training and of the test rows."""
         encoded = self.encode(train.categories, test.categories)
         X_train, X_test = map(np.hstack, zip(encoded, (train.numbers, test.numbers), strict=True))
@@ -115,8 +116,8 @@ class Coding:
 
 def choose_width(
     make: Callable[[int], Any],
-    X: Inputs,
-    y: Array,
+    X: MixedRows,
+    y: AnyArray,
     seed: int,
     code: Coding,
     widths: Sequence[int] = WIDTHS,

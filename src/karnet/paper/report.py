@@ -20,14 +20,14 @@ from . import figures, iris, xor
 from .methods import BASELINE, DEPTHS, EXPERIMENTS_OF_SETS, KARNET, METHODS, SAME_WIDTH
 from .store import Fit, Store
 from .summary import AVERAGED, mean_difference, tables
-from .uci import Settings
+from .uci import RunSettings
 from .verdicts import HEADER, Results, factor, verdicts
 
 # The packages whose versions a report shows.
 PACKAGES = ("karnet", "numpy", "scipy", "scikit-learn", "pandas", "matplotlib")
 
 
-def write_report(out: Path, settings: Settings, command: str) -> Path:
+def write_report(out: Path, settings: RunSettings, command: str) -> Path:
     """Write report.html and its figures from all results in a folder, and return its path.
 
     The case studies are run if this process has not run them yet. `command`, the command line of

@@ -19,9 +19,10 @@ import sklearn
 from sklearn.exceptions import ConvergenceWarning
 
 from .. import __version__
+from .._util.types import AnyArray
 from ..datasets import DATASETS, Loaded, available, load
 from .methods import METHODS
-from .protocol import Array, Inputs, choose_width, inputs, parts
+from .protocol import MixedRows, choose_width, inputs, parts
 from .store import Fit, Key, Store, write_csv
 from .summary import write_summary
 
@@ -33,7 +34,7 @@ VERSIONS = (
 
 
 @dataclass(frozen=True)
-class Settings:
+class RunSettings:
     """The settings of a run."""
 
     datasets: tuple[str, ...]
@@ -57,7 +58,7 @@ def effort(fit: Key) -> int:
     return 1000 + size.rows * size.classes * (10 if method.slow else sum(method.factors) ** 2)
 
 
-def planned_fits(settings: Settings, methods: Sequence[str]) -> list[Key]:
+def planned_fits(settings: RunSettings, methods: Sequence[str]) -> list[Key]:
     """Return all fits of a run, the longest first, so that processes end at the same time."""
     keys = []
     for name in settings.datasets:
@@ -72,12 +73,12 @@ def planned_fits(settings: Settings, methods: Sequence[str]) -> list[Key]:
 
 
 @lru_cache(maxsize=2)
-def _prepared(name: str, data: Path | None) -> tuple[Loaded, Inputs]:
+def _prepared(name: str, data: Path | None) -> tuple[Loaded, MixedRows]:
     loaded = load(name, data)
     return loaded, inputs(loaded.X)
 
 
-def run(fit: Key, settings: Settings) -> Fit:
+def run(fit: Key, settings: RunSettings) -> Fit:
     """Choose the width on the training part, train there, and score on the test part."""
     start = process_time()
     method = METHODS[fit.method]
@@ -103,7 +104,7 @@ def run(fit: Key, settings: Settings) -> Fit:
     return Fit(*fit, structure, accuracy, cpu, wall, in_all, seed, VERSIONS, note)
 
 
-def _train(net: Any, X: Array, y: Array) -> tuple[float, float, str]:
+def _train(net: Any, X: AnyArray, y: AnyArray) -> tuple[float, float, str]:
     """Return CPU and wall time of a training, and a note if it ended early."""
     cpu, wall = process_time(), perf_counter()
     try:
@@ -114,7 +115,7 @@ def _train(net: Any, X: Array, y: Array) -> tuple[float, float, str]:
     return process_time() - cpu, perf_counter() - wall, note
 
 
-def run_all(fits: Iterable[Key], settings: Settings, n_jobs: int) -> Iterator[Fit]:
+def run_all(fits: Iterable[Key], settings: RunSettings, n_jobs: int) -> Iterator[Fit]:
     """Yield fits as soon as they are ready, each made on one thread."""
     with joblib.parallel_config("loky", n_jobs=n_jobs, inner_max_num_threads=1):
         # With batches of one, no finished fit waits for an unfinished one.
@@ -129,7 +130,7 @@ def sets_here(data: Path | None = None) -> tuple[str, ...]:
 
 
 def run_sets(
-    settings: Settings,
+    settings: RunSettings,
     methods: Sequence[str],
     out: Path,
     n_jobs: int,

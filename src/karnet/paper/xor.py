@@ -22,10 +22,6 @@ X = np.array([[0.0, 0.0], [0.9991, 0.9991], [0.9990, 0.0], [0.0, 0.9990]])
 TARGETS = np.array([0.0, 0.0, 1.0, 1.0])
 # Hidden layer sizes by number of layers.
 STRUCTURES: Mapping[int, tuple[int, ...]] = {2: (2,), 5: (3, 3, 3, 3)}
-# Seeds that every kind of network is trained with.
-N_SEEDS = 50
-# The largest error of an output that is right.
-TOLERANCE = 1e-3
 # Coordinates of the inputs at which outputs are drawn.
 GRID = np.linspace(-0.5, 1.5, 81)
 # The names of the kinds of networks.
@@ -56,7 +52,7 @@ class Study(NamedTuple):
     @property
     def n_right(self) -> int:
         """The number of seeds whose four outputs are right within 1e-3."""
-        return int(np.sum(_largest_errors(self.outputs) < TOLERANCE))
+        return int(np.sum(_largest_errors(self.outputs) < 1e-3))
 
 
 def _largest_errors(outputs: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -64,8 +60,8 @@ def _largest_errors(outputs: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 @cache
-def study(n_seeds: int = N_SEEDS) -> tuple[Study, ...]:
-    """Return the results of every kind of network, in two layers and in five."""
+def study(n_seeds: int = 50) -> tuple[Study, ...]:
+    """Return the results of every kind of network, in two layers and in five, over some seeds."""
     return tuple(_study(name, n_layers, n_seeds) for n_layers in STRUCTURES for name in NETWORKS)
 
 

@@ -12,16 +12,12 @@ from numpy.typing import NDArray
 from .. import __version__
 from .._pages import environment
 from .._pages import html as page
-from .._pages.style import COLOURS, INK, LINE, STYLED, WIDTH, rules, svg
+from .._pages.style import COLOURS, INK, STYLED, WIDTH, rules, svg
 from .._util.text_table import TextTable
 from ..audit import Audit
 from ..selection import KARClassifierCV
+from ._drawings import bars
 from ._fit import LIBRARIES
-
-# The largest number of suspects that are listed.
-MAX_SUSPECTS = 500
-# The number of bars of a histogram.
-N_BARS = 40
 
 
 def write_audit_report(
@@ -114,7 +110,7 @@ def _suspects(found: Audit, row_names: NDArray[Any], y: NDArray[Any]) -> list[st
         return [page.paragraph("No row looks wrong.")]
     figures = page.figures(
         page.figure(
-            svg(_bars(found.counts), "reasons"),
+            svg(bars(list(found.counts), list(found.counts.values()), "rows"), "reasons"),
             "Suspects by reason",
             "A row may have several reasons.",
         ),
@@ -124,7 +120,7 @@ def _suspects(found: Audit, row_names: NDArray[Any], y: NDArray[Any]) -> list[st
             "Rows whose label or target looks wrong are orange.",
         ),
     )
-    return [figures, page.table(first_rows(table_of_suspects(found, row_names), MAX_SUSPECTS))]
+    return [figures, page.table(first_rows(table_of_suspects(found, row_names), 500))]
 
 
 def _findings(found: Audit) -> list[str]:
@@ -140,18 +136,6 @@ def _findings(found: Audit) -> list[str]:
 
 
 @STYLED
-def _bars(counts: dict[str, int]) -> Figure:
-    """Return a bar for the number of suspects of each reason."""
-    figure = Figure((WIDTH, 0.8 + LINE * len(counts) / 72.0), layout="constrained")
-    ax = figure.subplots()
-    ax.barh(range(len(counts)), list(counts.values()), color=COLOURS[0], height=0.6)
-    ax.set_yticks(range(len(counts)), list(counts))
-    ax.invert_yaxis()
-    rules(ax, "rows")
-    return figure
-
-
-@STYLED
 def _histogram(found: Audit, y: NDArray[Any]) -> Figure:
     """Return a histogram of margins of classes, or of errors of numbers."""
     figure = Figure((WIDTH, 3.4), layout="constrained")
@@ -160,7 +144,7 @@ def _histogram(found: Audit, y: NDArray[Any]) -> Figure:
     suspect = np.zeros(len(y), dtype=bool)
     suspect[[each.row for each in found.suspects if each.reason in ("label", "target")]] = True
     known = ~np.isnan(values)
-    edges = np.histogram_bin_edges(values[known], N_BARS).tolist()
+    edges = np.histogram_bin_edges(values[known], bins=40).tolist()
     for rows, colour in ((known & ~suspect, COLOURS[0]), (known & suspect, COLOURS[1])):
         ax.hist(values[rows], edges, color=colour)
     ax.set_yscale("symlog", linthresh=1.0)

@@ -8,25 +8,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._pages import html as page
-from .._util.messages import in_per_cent
 from .._util.text_table import TextTable
-from ..tables import Score, Table, TableFit
+from ..tables import Score, Table, TableFit, network_of
 from ._groups import MIN_ROWS, Group, RowErrors, row_errors, worst_groups
 from ._held_out import COVERAGE, HeldOut
 from ._importances import Importances
-from ._limits import FOREIGN, MeasuredNovelty, measured_novelty
 
 # The labels of the scores on the page.
 LABELS = {"accuracy": "accuracy", "log_loss": "log-loss", "r2": "R²", "rmse": "RMSE", "mae": "MAE"}
-# The largest number of columns that the card names.
-MAX_NAMED_COLUMNS = 5
-# The excess of the worst group in standard errors from which on the summary names it.
-CLEAR = 2.0
 
 
 @dataclass(frozen=True)
 class Card:
-    """What a model card tells: errors of groups of rows, and the novelty of rows."""
+    """What a model card tells of a model and of the groups of rows with large errors."""
 
     table: Table
     fitted: TableFit
@@ -35,16 +29,15 @@ class Card:
     errors: RowErrors | None
     groups: list[Group]
     n_groups: int
-    novelty: MeasuredNovelty | None
 
     @classmethod
     def of(
         cls, table: Table, fitted: TableFit, other: HeldOut | None, importances: Importances
     ) -> Card:
-        """Compute the errors of groups of rows and the novelty of rows."""
+        """Compute the errors of groups of rows."""
         errors = row_errors(table, fitted, other)
         groups, n = ([], 0) if errors is None else worst_groups(fitted.model, errors)
-        return cls(table, fitted, other, importances, errors, groups, n, measured_novelty(other))
+        return cls(table, fitted, other, importances, errors, groups, n)
 
     def summary(self, scores: Sequence[tuple[Score, str]]) -> list[str]:
         """Return the summary; a score has the rows that it was computed from."""
@@ -89,7 +82,7 @@ class Card:
         return f"{100 * COVERAGE:.0f} % intervals contain {inside:.0f} % of held-out values"
 
     def _worst(self) -> str:
-        if not self.groups or self.groups[0].excess < CLEAR:
+        if not self.groups or self.groups[0].excess < 2.0:  # may well be chance
             return ""
         worst = self.groups[0]
         error = self._error(worst.error)
@@ -102,12 +95,13 @@ class Card:
 
     def _first_columns(self) -> str:
         words = self.importances.words
-        return ", ".join(f"{name} {words[name]}" for name in list(words)[:MAX_NAMED_COLUMNS])
+        return ", ".join(f"{name} {words[name]}" for name in list(words)[:5])
 
     def _limits(self) -> str:
-        if self.novelty is None:
-            return ""
-        return f"rows unlike the training rows: novelty above 1 (AUROC {self.novelty.auroc:.2f})"
+        return "rows unlike the training rows: novelty above 1" if self._has_novelty() else ""
+
+    def _has_novelty(self) -> bool:
+        return hasattr(network_of(self.fitted.model), "novelty")
 
     def _error_name(self) -> str:
         return "mean absolute error" if self._is_regression() else "share of wrong predictions"
@@ -149,32 +143,17 @@ class Card:
 
     def limits(self) -> list[str]:
         """Return the chapter on rows that the model must not be used for."""
-        where = page.paragraph(
+        texts = [
             "Do not use the model for rows unlike those of the table. A change of the relation "
             "between the columns and the target, as it comes with time or another place, cannot be "
             "seen in the columns: score the model on new rows from time to time."
-        )
-        if self.novelty is None:
-            none = "The novelty of rows was not measured: it needs held-out rows, and networks "
-            return [where, page.note(none + "that keep their training rows.")]
-        found = self.novelty
-        rows = (
-            ("held-out rows", str(found.n), in_per_cent(found.held_out)),
-            ("foreign rows", str(found.n), in_per_cent(found.foreign)),
-        )
-        header = ("rows", "number", "novelty above 1")
-        return [
-            where,
-            page.paragraph(
-                "net.novelty(X) of the network is above 1 for rows that are farther from every "
-                "training row than 95 % of the training rows are from all others. "
-                f"{FOREIGN} A foreign row has a larger novelty than a held-out row with a "
-                f"probability of {found.auroc:.2f} (AUROC), where 1 is perfect and 0.5 is chance. "
-                "If the columns are unrelated, or hardly matter for the predictions, foreign rows "
-                "are not unlike the others."
-            ),
-            page.table(TextTable("Novelty", header, rows, "")),
         ]
+        if self._has_novelty():
+            texts.append(
+                "net.novelty(X) of the network is above 1 for rows that are farther from every "
+                "training row than 95 % of the training rows are from all others."
+            )
+        return [page.paragraph(text) for text in texts]
 
 
 def _sentence(score: Score, evaluated_on: str) -> str:

@@ -1,12 +1,13 @@
 """The figures of the report on a fit.
 
-They do not use scikit-learn's displays: ConfusionMatrixDisplay draws a bitmap, CalibrationDisplay
-has no intervals and only two classes, and PredictionErrorDisplay has no prediction intervals.
+Most do not use scikit-learn's displays: ConfusionMatrixDisplay draws a bitmap and shades counts,
+CalibrationDisplay has no intervals and only two classes, and PredictionErrorDisplay has no
+prediction intervals.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,23 +17,12 @@ from numpy.typing import NDArray
 from sklearn.inspection import PartialDependenceDisplay
 
 from .._pages.style import COLOURS, INK, LINE, MARKERS, STYLED, WIDTH, rules
-from .._rows.memory import evenly_spaced
+from .._util.types import Array
 from ..inspection import LayerSpectrumDisplay, LooPathDisplay
 from ..tables import wilson
-from ._dependence import Pair, Response
+from ._dependence import Response
+from ._importances import Importances
 
-Array = NDArray[np.float64]
-# The largest number of classes for which the counts are written into the confusion matrix.
-MAX_CLASSES_WITH_COUNTS = 12
-# The largest number of classes for which the axes of the confusion matrix name them.
-MAX_CLASSES_WITH_NAMES = 30
-# The number of groups of rows in the calibration curve.
-N_GROUPS = 10
-# The largest number of columns whose importances are shown.
-MAX_COLUMNS = 20
-# The number of values of a column, and of rows, in a figure of partial dependence.
-N_VALUES = 16
-N_CURVES = 50
 # The style of the curves of single rows, and of their mean.
 CURVES = {"color": COLOURS[0], "alpha": 0.45, "linewidth": 0.7}
 MEAN = {"color": COLOURS[1], "linewidth": 2.0, "linestyle": "-"}
@@ -45,7 +35,10 @@ def _axes(height: float) -> tuple[Figure, Any]:
 
 @STYLED
 def confusion(true: Sequence[str], predicted: Sequence[str], classes: Sequence[str]) -> Figure:
-    """Return the confusion matrix, its cells shaded by their shares of the true class."""
+    """Return the confusion matrix, its cells shaded by their shares of the true class.
+
+    There are counts for up to 12 classes, and names for up to 30.
+    """
     index = {name: k for k, name in enumerate(classes)}
     counts = np.zeros((len(classes), len(classes)), dtype=int)
     np.add.at(counts, ([index[name] for name in true], [index[name] for name in predicted]), 1)
@@ -55,13 +48,12 @@ def confusion(true: Sequence[str], predicted: Sequence[str], classes: Sequence[s
     ends = [to_rgba(COLOURS[0], 0.0), to_rgba(COLOURS[0], 0.55)]
     shades = LinearSegmentedColormap.from_list("counts", ends)
     ax.pcolormesh(shares, cmap=shades, vmin=0.0, vmax=1.0, edgecolors=INK, linewidth=0.1)
-    if len(classes) <= MAX_CLASSES_WITH_COUNTS:
+    if len(classes) <= 12:
         for i, j in np.ndindex(counts.shape):
             ax.text(j + 0.5, i + 0.5, str(counts[i, j]), ha="center", va="center")
-    if len(classes) <= MAX_CLASSES_WITH_NAMES:
+    if len(classes) <= 30:
         ticks = np.arange(len(classes)) + 0.5
-        short = sum(len(name) + 1 for name in classes) < 40
-        ax.set_xticks(ticks, classes, rotation=0 if short else 90)
+        ax.set_xticks(ticks, classes, rotation=_rotation(classes))
         ax.set_yticks(ticks, classes)
     ax.invert_yaxis()
     ax.set(xlabel="predicted", ylabel="true")
@@ -70,12 +62,17 @@ def confusion(true: Sequence[str], predicted: Sequence[str], classes: Sequence[s
     return figure
 
 
+def _rotation(names: Sequence[str]) -> float:
+    """Return the angle at which names below an axis do not overlap."""
+    return 0.0 if sum(len(name) + 1 for name in names) < 40 else 90.0
+
+
 @STYLED
 def calibration(probabilities: Array, correct: NDArray[np.bool_]) -> Figure:
-    """Return the share of correct predictions over the probability of the predicted class."""
+    """Return the share of correct predictions over the predicted class's probability, by tenths."""
     figure, ax = _axes(3.4)
     order = np.argsort(probabilities, kind="stable")
-    groups = [rows for rows in np.array_split(order, N_GROUPS) if len(rows)]
+    groups = [rows for rows in np.array_split(order, 10) if len(rows)]
     predicted = [probabilities[rows].mean() for rows in groups]
     shares = np.array([correct[rows].mean() for rows in groups])
     ends = [wilson(share, len(rows)) for share, rows in zip(shares, groups, strict=True)]
@@ -105,18 +102,24 @@ def true_and_predicted(y: Array, predictions: Array, intervals: Array | None) ->
 
 
 @STYLED
-def importances(weights: Mapping[str, float], errors: Mapping[str, float], label: str) -> Figure:
-    """Return bars in per cent for the most important columns, with standard errors if any."""
-    names = sorted(weights, key=lambda name: -weights[name])[:MAX_COLUMNS]
+def bars(
+    names: Sequence[str], values: Sequence[float], label: str, errors: Sequence[float] | None = None
+) -> Figure:
+    """Return a horizontal bar for each name, the first one at the top, with errors if any."""
     figure, ax = _axes(0.8 + LINE * len(names) / 72.0)
-    style: dict[str, Any] = {"color": COLOURS[0], "height": 0.6}
-    if errors:
-        style |= {"xerr": [100 * errors[name] for name in names], "ecolor": INK, "capsize": 2.0}
-    ax.barh(range(len(names)), [100 * weights[name] for name in names], **style)
+    style = {"color": COLOURS[0], "height": 0.6, "ecolor": INK, "capsize": 2.0}
+    ax.barh(range(len(names)), values, xerr=errors, **style)
     ax.set_yticks(range(len(names)), [literal(name) for name in names])
     ax.set_ylim(len(names) - 0.5, -0.5)
     rules(ax, label)
     return figure
+
+
+def importances(found: Importances) -> Figure:
+    """Return bars in per cent for the 20 most important columns, with standard errors if any."""
+    names = list(found.weights)[:20]
+    errors = [100 * found.errors[name] for name in names] if found.errors else None
+    return bars(names, [100 * found.weights[name] for name in names], found.label, errors)
 
 
 @STYLED
@@ -131,8 +134,8 @@ def dependence(response: Response, name: str, kind: str) -> Figure:
         [name],
         kind="average" if category else "both",
         categorical_features=[name] if category else None,
-        grid_resolution=N_VALUES,
-        subsample=N_CURVES,
+        grid_resolution=16,
+        subsample=50,
         random_state=0,
         ax=[ax],
         **response.options,
@@ -155,30 +158,7 @@ def _tidy_bars(ax: Any, values: NDArray[Any]) -> None:
         bar.set_color(COLOURS[0])
     ax.set_ylim(min(1.05 * min(heights), 0.0), max(1.05 * max(heights), 0.0))
     names = [literal(str(each)) for each in values]
-    short = sum(len(name) + 1 for name in names) < 40
-    ax.set_xticks(range(len(names)), names, rotation=0 if short else 90)
-
-
-@STYLED
-def pair(found: Pair, label: str) -> Figure:
-    """Return a curve over the values of one column for each of some values of the other."""
-    figure, ax = _axes(3.4)
-    (first, second), means = found.values, found.means
-    names = found.names
-    if first.dtype.kind == "O" and second.dtype.kind == "f":
-        first, second, means, names = second, first, means.T, names[::-1]
-    numbers = first.dtype.kind == "f"
-    shown = evenly_spaced(len(second), len(COLOURS))
-    for k, colour, marker in zip(shown, COLOURS, MARKERS, strict=False):
-        value = second[k] if second.dtype.kind == "O" else f"{second[k]:.4g}"
-        places = first if numbers else np.arange(len(first))
-        ax.plot(places, means[:, k], marker=marker, color=colour, label=literal(str(value)))
-    if not numbers:
-        ax.set_xticks(range(len(first)), [literal(str(each)) for each in first])
-    rules(ax, literal(names[0]))
-    ax.set_ylabel(literal(label))
-    figure.legend(title=literal(names[1]), loc="outside upper left", ncols=3, fontsize=9.0)
-    return figure
+    ax.set_xticks(range(len(names)), names, rotation=_rotation(names))
 
 
 def literal(text: str, longest: int = 30) -> str:

@@ -20,7 +20,7 @@ from ..inspection import LayerSpectrumDisplay, LooPathDisplay
 from ..tables import Score, Table, TableFit, Target
 from . import _drawings as drawings
 from ._card import LABELS, Card, score_words
-from ._dependence import Response, drawable_columns, strongest_pairs
+from ._dependence import Response, drawable_columns
 from ._held_out import COVERAGE, HeldOut, Refit, held_out
 from ._importances import CORRELATED, Importances
 
@@ -28,12 +28,6 @@ from ._importances import CORRELATED, Importances
 LIBRARIES = ("karnet", "numpy", "scipy", "scikit-learn", *tables.PACKAGES, "matplotlib")
 # The largest number of rows that a figure is drawn from.
 MAX_ROWS = 1000
-# The number of frequent values that are named for a column of text.
-MAX_FREQUENT_VALUES = 3
-# The largest number of classes that are listed.
-MAX_CLASSES = 40
-# The largest number of columns that are summarised.
-MAX_SUMMARISED_COLUMNS = 500
 # The captions of figures of partial dependence, and what these show.
 CURVES = "Thin curves are single rows, the thick curve is their mean."
 BARS = "The mean prediction if all rows had this category."
@@ -43,7 +37,6 @@ ABOUT_CURVES = (
     "the column: values far from them, and values that do not go with the rest of a row, are rare "
     "in the table."
 )
-NO_PAIRS = "No two of these columns act together: their effects on the mean prediction add up."
 # The sentence on the page of a small table.
 TOO_FEW_ROWS = "There are too few rows to hold some out."
 
@@ -146,7 +139,7 @@ def _left_out_score(fitted: TableFit) -> Score:
 
 def _data(table: Table, fitted: TableFit) -> list[str]:
     kinds = tables.kinds_of(fitted.model)
-    names = list(kinds)[:MAX_SUMMARISED_COLUMNS]
+    names = list(kinds)[:500]
     frame = table.frame(names)
     rows = tuple((name, kinds[name], *_summary(kinds[name], frame[name])) for name in names)
     header = ("column", "read as", "gaps", "values", "summary")
@@ -173,21 +166,20 @@ def _summary(kind: str, column: Any) -> tuple[str, str, str]:
         summary = f"{values.min()!s:.19} to {values.max()!s:.19}"
     else:
         counts = values.value_counts()
-        frequent = counts.head(MAX_FREQUENT_VALUES).items()
-        summary = ", ".join(f"{value!s:.20} ({n})" for value, n in frequent)
-        summary += ", ..." if len(counts) > MAX_FREQUENT_VALUES else ""
+        frequent = [f"{value!s:.20} ({n})" for value, n in counts.head(3).items()]
+        summary = ", ".join([*frequent, *(["..."] if len(counts) > 3 else [])])
     gaps = f"{100 * (1 - len(values) / max(len(column), 1)):.1f} %"
     return gaps, str(values.nunique()), summary
 
 
 def _target_rows(target: Target) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
-    """Return a header, and rows for the classes or the quantiles of a target."""
+    """Return a header, and rows for the 40 largest classes or the quantiles of a target."""
     if target.task == "regression":
         quantiles = np.quantile(target.y, [0.0, 0.25, 0.5, 0.75, 1.0])
         header = ("minimum", "lower quartile", "median", "upper quartile", "maximum")
         return header, (tuple(f"{each:.6g}" for each in quantiles),)
     names, counts = np.unique(target.y, return_counts=True)
-    order, n = np.argsort(-counts, kind="stable")[:MAX_CLASSES], len(target.y)
+    order, n = np.argsort(-counts, kind="stable")[:40], len(target.y)
     rows = ((str(names[k]), str(counts[k]), f"{100 * counts[k] / n:.1f} %") for k in order)
     return ("class", "rows", "share"), tuple(rows)
 
@@ -236,7 +228,7 @@ def _true_and_predicted(other: HeldOut) -> str:
 def _importances(found: Importances) -> list[str]:
     if not found.weights:
         return [page.paragraph("This network has no importances, and no rows were held out.")]
-    drawing = drawings.importances(found.weights, found.errors, found.label)
+    drawing = drawings.importances(found)
     return [
         page.figure(svg(drawing, "importances"), "Importances", found.caption),
         page.note(CORRELATED),
@@ -256,20 +248,9 @@ def _dependence(table: Table, fitted: TableFit, found: Importances) -> list[str]
         )
         for k, name in enumerate(names)
     ]
-    pairs = [
-        page.figure(
-            svg(drawings.pair(pair, response.label), f"pair{k}"),
-            f"{pair.names[0]} and {pair.names[1]}",
-            "The mean prediction for values of both columns, which act together: "
-            f"{100 * pair.share:.0f} % of its variance is not a sum of the effects of either "
-            "column (Friedman's H²).",
-        )
-        for k, pair in enumerate(strongest_pairs(response, names))
-    ]
     return [
         page.paragraph(_about_dependence(response, len(names), kinds)),
         page.figures(*single),
-        *([page.figures(*pairs)] if pairs else [page.note(NO_PAIRS)]),
     ]
 
 

@@ -10,18 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import tables
+from .._util.types import Array
 from ..tables import Table, TableFit
 from ._held_out import HeldOut
 
-Array = NDArray[np.float64]
 # The smallest number of rows of a group.
 MIN_ROWS = 20
-# The largest number of groups that are shown.
-MAX_GROUPS = 8
 # Held-out rows are used if the quarters of a column have enough of them.
 MIN_HELD_OUT = 4 * MIN_ROWS
-# Columns of numbers with at most this many distinct values have a group for each.
-MAX_DISTINCT = 8
 # The label of rows without a value.
 MISSING = "missing"
 
@@ -79,10 +75,10 @@ def _left_out_errors(table: Table, fitted: TableFit) -> RowErrors | None:
 
 
 def worst_groups(model: Any, rows: RowErrors) -> tuple[list[Group], int]:
-    """Return the groups whose errors are largest compared with all rows, and how many there are."""
+    """Return the eight groups with the largest excess of errors, and how many groups there are."""
     groups = all_groups(model, rows)
     worse = sorted((each for each in groups if each.excess > 0.0), key=lambda each: -each.excess)
-    return worse[:MAX_GROUPS], len(groups)
+    return worse[:8], len(groups)
 
 
 def all_groups(model: Any, rows: RowErrors) -> list[Group]:
@@ -114,13 +110,14 @@ def _parts(kind: str, frame: Any, name: str) -> Iterator[tuple[str, NDArray[np.b
 
 
 def _parts_of_numbers(values: Array) -> Iterator[tuple[str, NDArray[np.bool_]]]:
+    """Yield the quarters of a column of numbers, or a group for each of up to eight values."""
     gaps = np.isnan(values)
     yield MISSING, gaps
     known = values[~gaps]
     if not len(known):
         return
     distinct = np.unique(known)
-    if len(distinct) <= MAX_DISTINCT:
+    if len(distinct) <= 8:
         yield from ((f"{value:.4g}", values == value) for value in distinct)
         return
     quarter = np.digitize(values, np.unique(np.quantile(known, [0.25, 0.5, 0.75])), right=True)

@@ -24,16 +24,7 @@ from ..tables import (
     scores,
 )
 
-# The share of rows that are held out.
-SHARE = 0.2
-# The largest number of rows that are held out.
-MAX_ROWS = 5000
-# The smallest number of rows that are held out; with fewer, none are.
-MIN_ROWS = 5
-# The seed of the split.
-SEED = 0
-# The largest number of rows with a prediction interval, and the coverage of these.
-MAX_INTERVALS = 1000
+# The coverage of prediction intervals.
 COVERAGE = 0.9
 # A function that fits the same kind of model on other rows.
 Refit = Callable[[Table, Target], TableFit]
@@ -75,20 +66,21 @@ class HeldOut:
 
     @cached_property
     def intervals(self) -> Intervals | None:
-        """Prediction intervals of evenly spaced rows, if the model has them."""
+        """Prediction intervals of at most 1000 evenly spaced rows, if the model has them."""
         if not hasattr(network_of(self.model), "predict_interval"):
             return None
-        rows = evenly_spaced(len(self.y), MAX_INTERVALS)
+        rows = evenly_spaced(len(self.y), 1000)
         columns = prediction_columns(self.model, self.table.take(rows), coverage=COVERAGE)
         _, *ends = columns.values()
         return Intervals(rows, np.column_stack(ends), self.y[rows])
 
 
 def held_out(table: Table, fitted: TableFit, again: Refit) -> HeldOut | None:
-    """Return predictions for a part of a table by a model fitted on the rest.
+    """Return predictions for a fifth of a table, at most 5000 rows, by a model fitted on the rest.
 
     If the model of the table was fitted without some rows, these are predicted. Otherwise `again`
-    fits the same kind of model on a part of the rows. If there are too few rows, return None.
+    fits the same kind of model on a part of the rows. If fewer than 5 would be held out, return
+    None.
     """
     if fitted.left_out is not None:
         return _predicted(fitted.model, *fitted.left_out)
@@ -105,13 +97,13 @@ def held_out(table: Table, fitted: TableFit, again: Refit) -> HeldOut | None:
 
 def _split(target: Target, n: int) -> tuple[NDArray[np.intp], NDArray[np.intp]] | None:
     """Return the indices of the rows to fit and to hold out, stratified where possible."""
-    n_test = min(int(SHARE * n), MAX_ROWS)
-    if n_test < MIN_ROWS:
+    n_test = min(int(0.2 * n), 5000)
+    if n_test < 5:
         return None
     classes = target.task == "classification"
     counts = np.unique(target.y, return_counts=True)[1]
     strata = target.y if classes and counts.min() > 1 and len(counts) <= n_test else None
-    train, test = train_test_split(range(n), test_size=n_test, random_state=SEED, stratify=strata)
+    train, test = train_test_split(range(n), test_size=n_test, random_state=0, stratify=strata)
     if classes and len(np.unique(target.y[train])) < 2:
         return None
     return np.sort(train), np.sort(test)
