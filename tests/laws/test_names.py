@@ -16,7 +16,6 @@ STILL_DOUBLE = {
     "Function": {"activations.py", "export/_functions.py"},
     "Labels": {"_ensemble/columns.py", "_estimator/targets.py"},
     "Report": {"_util/progress.py", "learner.py"},
-    "Sample": {"_explain/importances.py", "_rows/streamed.py"},
     "Table": {"_rows/memory.py", "tables/_table.py"},
     "Tree": {"_network/local.py", "files/_tree.py"},
 }
