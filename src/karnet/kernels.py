@@ -96,14 +96,14 @@ def lower_profile(kernel: Kernel, G: Array, scale: float) -> Array:
 
 
 def kernel_blocks(
-    kernel: Kernel, X: Array, Z: Array, scale: float
+    kernel: Kernel, X: Array, Z: Array, scale: float, depth: int = 1
 ) -> Iterator[tuple[slice, Array]]:
     """Yield slices of the rows of X and their kernel with the rows of Z.
 
     Blocks of NumPy's single precision stay in the cache of a core.
     """
-    if not arrays.is_single(X) or len(X) <= algebra.FEW_ROWS:
-        yield slice(len(X)), kernel(X, Z, scale)
+    if not kernel.scaled or not arrays.is_single(X) or len(X) <= algebra.FEW_ROWS:
+        yield slice(len(X)), kernel(X, Z, scale, depth)
         return
     for rows, D in algebra.distance_blocks(X, Z, 1 if kernel.geometry is city_block else 2):
         yield rows, kernel.profile(D, scale, 1)

@@ -10,7 +10,7 @@ import pytest
 from karnet import KARClassifierCV
 from karnet._ensemble.leaves import SINGLE_RIDGE, LocalTable, solve_leaf, telling, tuned
 from karnet._ensemble.local_search import STARTS, Chain
-from karnet._ensemble.views import VIEWS
+from karnet._search.views import VIEWS
 from karnet._network.infinite_width import KernelMap, RidgeTargets, kernel_network
 from karnet._network.input_metric import outer_products
 from karnet.kernels import KERNELS, lower_geometry, lower_profile

@@ -9,7 +9,7 @@ from karnet import KARClassifierCV, KARRegressorCV
 from karnet._ensemble import local_members
 from karnet._ensemble.leaves import solve_leaf
 from karnet._ensemble.local_members import combined, divide, weighted
-from karnet._ensemble.member import Member, Shape
+from karnet._search.member import Member, Shape
 from karnet._network.infinite_width import RidgeTargets
 
 

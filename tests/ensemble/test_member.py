@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy.spatial import minkowski_distance
 
-from karnet._ensemble.member import Member, Shape, fit_all, fit_near, solved
+from karnet._search.member import Member, Shape, fit_all, fit_near, solved
 from karnet._ensemble.search import Search
-from karnet._ensemble.views import VIEWS
+from karnet._search.views import VIEWS
 from karnet._model.intervals import jackknife_plus
 from karnet._network import input_metric
 from karnet._network.infinite_width import (

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from karnet._ensemble.views import (
+from karnet._search.views import (
     SHORT_VIEWS,
     VIEWS,
     Stretched,

@@ -10,8 +10,8 @@ import polars as pl
 import pytest
 
 from karnet import KARClassifierCV, KARRegressorCV
-from karnet._ensemble.columns import MOST_LABELS, TableEncoder
-from karnet._rows.frames import columns_of
+from karnet._columns.encoder import MOST_LABELS, TableEncoder
+from karnet._columns.frames import columns_of
 from karnet.export import to_onnx
 from karnet.files import load, save
 

@@ -16,8 +16,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, RobustScaler, StandardScaler
 
 from karnet import KARClassifier, KARClassifierCV, KARRegressor, KARRegressorCV
-from karnet._ensemble.member import Shape, fit_all
-from karnet._ensemble.views import VIEWS, Stretched, WithScores
+from karnet._search.member import Shape, fit_all
+from karnet._search.views import VIEWS, Stretched, WithScores
 from karnet._network.infinite_width import RidgeTargets
 from karnet.activations import ACTIVATIONS, Activation
 from karnet.export import to_onnx

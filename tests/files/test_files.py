@@ -34,8 +34,8 @@ from sklearn.preprocessing import (
 
 import karnet
 from karnet import KARClassifier, KARClassifierCV, KARRegressor, KARRegressorCV, load, save
-from karnet._ensemble.member import Shape, fit_all
-from karnet._ensemble.views import VIEWS, Stretched, WithScores
+from karnet._search.member import Shape, fit_all
+from karnet._search.views import VIEWS, Stretched, WithScores
 from karnet._network.infinite_width import RidgeTargets
 from karnet._network.local import LocalNetwork
 from karnet.activations import ACTIVATIONS, Activation

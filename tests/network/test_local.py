@@ -7,8 +7,8 @@ import pytest
 
 from karnet._ensemble.local_members import fit_local
 from karnet._ensemble.local_search import Round
-from karnet._ensemble.member import Shape
-from karnet._ensemble.views import VIEWS
+from karnet._search.member import Shape
+from karnet._search.views import VIEWS
 from karnet._network.infinite_width import DualSolution, RidgeTargets
 from karnet._network.input_metric import outer_products
 from karnet._network.local import grow_tree, local_metric

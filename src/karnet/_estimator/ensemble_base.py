@@ -17,15 +17,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._arrays.namespace import check_device
 from .._arrays.threads import ONE_THREAD
-from .._ensemble.average import SEARCH_SIZES, Average, fit_average
-from .._ensemble.columns import TableEncoder
-from .._ensemble.member import Member, Shape
+from .._search.average import Average, fit_average
+from .._columns.encoder import TableEncoder
+from .._search.member import Member, Shape
 from .._model.evidence import FitRows
 from .._model.fitted import FittedModel
 from .._network.infinite_width import RidgeTargets, Splits
 from .._network.layers import Network
 from .._network.local import LocalNetwork
-from .._rows.frames import holds_numbers_only, is_frame
+from .._columns.frames import holds_numbers_only, is_frame
 from .._rows.inputs import Inputs
 from .._rows.memory import dense
 from .._rows.streamed import LocalPasses, Passes, Raw
@@ -42,10 +42,8 @@ from .targets import Check, gathered
 
 # Squared error of indicators of classes that need not be smaller: almost all classes are right.
 ENOUGH = 5e-3
-# Ridges to select from by default, relative to the mean eigenvalue of the kernel matrix.
-RIDGES = np.logspace(-6, 2, 17)
-# The same for tables that trees divide: targets without noise need small ridges.
-LONG_RIDGES = np.logspace(-7, 1, 17)
+# Ridges to select from by default, relative to the diagonal of the kernel matrix.
+RIDGES = np.logspace(-7, 2, 19)
 # Largest input: differences of larger ones may overflow.
 LARGEST_INPUT = 1e300
 # Least positive input: slopes over differences of smaller ones may overflow.
@@ -146,9 +144,9 @@ class KARNetworkCV(KAREstimator):
         encoder = TableEncoder.of([column[kept] for column in columns], weights[kept])
         return encoder, encoder(columns, names)
 
-    def _ridges(self, default: Array) -> Array:
+    def _ridges(self) -> Array:
         if self.alphas is None:
-            return default
+            return RIDGES
         ridges = validation.as_real_array("alphas", self.alphas).ravel()
         if not len(ridges) or not (np.isfinite(ridges) & (ridges > 0.0)).all():
             raise ValueError(f"alphas={shown(self.alphas)} must hold positive, finite numbers.")
@@ -201,14 +199,12 @@ class KARNetworkCV(KAREstimator):
             "n_members": check_positive_integer("n_estimators", self.n_estimators),
             "width": None,
             "report": report,
-            "folded": not is_classifier(self),
         }
         if self.width is not None:
             limits["width"] = check_positive_integer("width", self.width)
         limits["device"] = check_device(self.device)
         n = len(fit.kept)
-        undivided = min(SEARCH_SIZES.undivided, limits["width"] or SEARCH_SIZES.undivided)
-        ridges = self._ridges(LONG_RIDGES if n > undivided else RIDGES)
+        ridges = self._ridges()
         if n < 2:
             raise ValueError(f"X must have at least two rows, but has {n} (n_samples=1).")
         rng = parameters.check_generator(self.random_state)
@@ -416,7 +412,6 @@ def _results(average: Average) -> dict[str, NDArray[Any]]:
         "view": [member.shape.view for member in average.tried],
         "kernel": [member.shape.kernel for member in average.tried],
         "activation": [member.activation for member in average.tried],
-        "depth": [member.shape.depth for member in average.tried],
         "scale": [member.scale for member in average.tried],
         "metric_rounds": [member.shape.rounds for member in average.tried],
         "alpha": [member.alpha_ for member in average.tried],

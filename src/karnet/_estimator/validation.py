@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
 from .._arrays import namespace as arrays
 from .._arrays.threads import ONE_THREAD
-from .._rows.frames import Column, columns_of, is_frame
+from .._columns.frames import Column, columns_of, is_frame
 from .._rows.memory import block_slices
 from .._util.checks import all_finite
 from .._util.messages import shown

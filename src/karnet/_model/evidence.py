@@ -7,8 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from .._ensemble.columns import TableEncoder
-from .._ensemble.folds import Folds
+from .._columns.encoder import TableEncoder
 from .._rows.inputs import Inputs
 from .._rows.memory import evenly_spaced
 from .._util.types import Array, Indices, Mask
@@ -67,7 +66,6 @@ class Evidence:
     weight: Array | None  # of the rows kept
     kept: Indices | slice  # the rows of a positive weight; the others are predicted
     sample: RowSample
-    folds: Folds | None = None  # averages fitted without each fold, for intervals
 
     @property
     def weights(self) -> Array:

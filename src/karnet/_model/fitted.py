@@ -14,9 +14,9 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from .._arrays.threads import ONE_THREAD
-from .._ensemble.average import Average
-from .._ensemble.columns import TableEncoder
-from .._ensemble.member import Member
+from .._search.average import Average
+from .._columns.encoder import TableEncoder
+from .._search.member import Member
 from .._network.infinite_width import RidgeTargets
 from .._network.layers import Network, weighted_scores
 from .._network.local import LocalNetwork
@@ -27,7 +27,7 @@ from .calibration import prediction_sets
 from .evidence import Evidence, FitRows, RowSample
 from .importances import rises_of_error
 from .influence import changes_without_rows, left_out_predictions
-from .intervals import cv_plus, jackknife_plus
+from .intervals import around
 from .novelty import distances
 from .output import ClassOutput, NumberOutput
 
@@ -62,9 +62,6 @@ class FittedModel(Generic[Output]):
         """Return the model of an average that was fitted to the targets of the rows kept."""
         left_out = np.empty((len(fit.inputs), len(average.offset)))
         left_out[fit.kept] = average.left_out
-        # Only intervals of numbers need all ridge solutions, which are large, or else the folds.
-        of_folds = isinstance(output, ClassOutput) or average.folds is not None
-        members = [member.trimmed(None if of_folds else targets) for member in average.members]
         evidence = Evidence(
             left_out,
             average.honest,
@@ -72,9 +69,8 @@ class FittedModel(Generic[Output]):
             fit.weight,
             slice(None) if fit.is_kept.all() else fit.kept,
             RowSample.of(fit.inputs.of(fit.is_kept), targets.Y),
-            average.folds,
         )
-        parts = tuple(members), average.weights, average.offset
+        parts = tuple(average.members), average.weights, average.offset
         model = cls(fit.encoder, *parts, output, evidence)
         if not fit.is_kept.all():
             others = fit.inputs.of(~fit.is_kept)
@@ -125,15 +121,8 @@ class FittedModel(Generic[Output]):
     ) -> Array:
         """Return the ends of intervals that contain targets with about a given probability."""
         predictions, known = self.scores(X, device), self.evidence
-        if known.folds is None:
-            errors = known.targets - known.left_out[known.kept]
-            members = self.members, self.weights
-            ends = jackknife_plus(*members, predictions, X, errors, known.weight, coverage)
-        else:
-            with ONE_THREAD():
-                without = known.folds.predictions(X, device)
-            ends = cv_plus(predictions, without, known.folds, coverage)
-        return self.output.ends(ends)
+        errors = known.targets - known.left_out[known.kept]
+        return self.output.ends(around(predictions, errors, known.weight, coverage))
 
     def probabilities(self: FittedModel[ClassOutput], X: Any, device: str | None = None) -> Array:
         """Return the probability of each class."""

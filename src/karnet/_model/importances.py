@@ -11,7 +11,7 @@ from contextlib import closing
 
 import numpy as np
 
-from .._ensemble.member import Member
+from .._search.member import Member
 from .._rows.memory import in_order
 from .._util.types import Array, Indices
 from .evidence import RowSample

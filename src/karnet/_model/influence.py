@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._arrays import namespace as arrays
-from .._ensemble.member import Member
+from .._search.member import Member
 from .._network.infinite_width import KernelMap, RidgeSystem
 from .._network.layers import Network
 from .._network.local import LocalNetwork

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .._ensemble.member import Member
+from .._search.member import Member
 from .._rows.memory import block_slices
 from .._util.types import Array, Indices
 from .influence import parts_of

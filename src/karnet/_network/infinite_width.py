@@ -60,8 +60,9 @@ class KernelMap:
         return K + (algebra.careful_product(X, Z.T) if arrays.is_host(X) else X @ Z.T)
 
     def blocks(self, X: Array) -> Iterator[tuple[slice, Array]]:
-        """Yield slices of the rows X and their K(x, Z), for a kernel of distances."""
-        return kernel_blocks(KERNELS[self.kernel], X, arrays.like(X, self.Z), self.scale)
+        """Yield slices of the rows X and their K(x, Z)."""
+        Z = arrays.like(X, self.Z)
+        return kernel_blocks(KERNELS[self.kernel], X, Z, self.scale, self.depth)
 
 
 def infinite_layers(f: Activation, depth: int, init: Any, direct_links: bool) -> KernelMap:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import ks_2samp
 
-from .._rows.frames import Column
+from .._columns.frames import Column
 from .._util.types import Array, Indices
 from ._findings import Finding, codes_of, gaps_of
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._rows.frames import Column
+from .._columns.frames import Column
 from .._util.types import Indices, Mask
 
 

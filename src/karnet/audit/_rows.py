@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._rows.frames import Column
+from .._columns.frames import Column
 from .._util.types import Array, Mask
 from ._findings import Suspect, codes_of, groups_of_equal, number
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .._ensemble.columns import Labels, Numbers, TableEncoder
+from .._columns.encoder import Labels, Numbers, TableEncoder
 from ._graph import Graph
 
 # The domain of the node that looks up text, and its version.

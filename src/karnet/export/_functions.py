@@ -13,7 +13,7 @@ from numpy.polynomial import Chebyshev, Polynomial
 from numpy.typing import NDArray
 from scipy.special import erfcx
 
-from .._ensemble.views import Indicators, Ranks, Standard, Stretched, View, WithScores
+from .._search.views import Indicators, Ranks, Standard, Stretched, View, WithScores
 from .._util.types import Array
 from ..activations import EPS, LARGEST_INPUT, LEAK, LOG_FOR, Activation, by_name
 from ..kernels import KERNELS

@@ -16,8 +16,8 @@ from sklearn.base import BaseEstimator
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.preprocessing import OneHotEncoder
 
-from .._ensemble.columns import Dates, Labels, TableEncoder
-from .._ensemble.member import Shape
+from .._columns.encoder import Dates, Labels, TableEncoder
+from .._search.member import Shape
 from .._estimator.ensemble_base import ColumnEncoder, KARNetworkCV, computed_importances
 from .._estimator.network_base import KARNetwork
 from .._estimator.notebook import networks_of

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .._ensemble.columns import Dates, Labels
+from .._columns.encoder import Dates, Labels
 from .._rows.memory import evenly_spaced
 from .._util.checks import check_share
 from .._util.messages import shown

@@ -21,7 +21,7 @@ from sklearn.preprocessing import MinMaxScaler
 from skrub import ApplyToCols, StringEncoder
 
 from .._arrays.namespace import check_device
-from .._ensemble.columns import Dates, Labels, Numbers
+from .._columns.encoder import Dates, Labels, Numbers
 from .._estimator.ensemble_base import (
     ColumnEncoder,
     KARNetworkCV,

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._rows.frames import DATE, Column, label
+from .frames import DATE, Column, label
 from .._util.types import Array, Indices, Mask
 
 # Largest number of categories of a column with an indicator each; all rarer ones share one.

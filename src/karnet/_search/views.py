@@ -352,7 +352,7 @@ SHORT_VIEWS = ("standard", "ranks", "indicators")
 
 
 def distinct_views(
-    X: Array, weight: Array, names: Iterable[str] = SHORT_VIEWS, step: int = 1
+    X: Array, weight: Array, names: Iterable[str] = SHORT_VIEWS, step: int = 1, alike: float = 0.0
 ) -> dict[str, tuple[View, Array]]:
     """Return the views that differ on these rows, each with the rows as it shows them.
 
@@ -362,6 +362,6 @@ def distinct_views(
     for name in names:
         view = VIEWS[name](X, weight)
         A = view(X[::step])
-        if not any(B.shape == A.shape and np.allclose(A, B) for _, B in distinct.values()):
+        if not any(B.shape == A.shape and np.allclose(A, B, atol=alike + 1e-8) for _, B in distinct.values()):
             distinct[name] = view, A
     return distinct

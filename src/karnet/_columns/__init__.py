@@ -1,0 +1,1 @@
+"""Columns as people have them become numbers: what a column is, its encoding, and its origin."""

@@ -1,1 +1,0 @@
-"""The search for networks that suit a table, and their average."""
