@@ -42,7 +42,7 @@ class KARClassifierCV(Scored, ClassifierMixin, KARNetworkCV):
 
     Parameters
     ----------
-    n_estimators : int, default=8
+    n_estimators : int, default=20
         The largest number of networks in the average. Networks that are much worse than the best
         one are left out.
     alphas : array-like, default=None
@@ -136,7 +136,7 @@ class KARClassifierCV(Scored, ClassifierMixin, KARNetworkCV):
     def __init__(
         self,
         *,
-        n_estimators: int = 8,
+        n_estimators: int = 20,
         alphas: ArrayLike | None = None,
         width: int | None = None,
         cv: Any = None,
@@ -287,7 +287,7 @@ class KARRegressorCV(Scored, RegressorMixin, KARNetworkCV):
 
     Parameters
     ----------
-    n_estimators : int, default=8
+    n_estimators : int, default=20
         The largest number of networks in the average. Networks that are much worse than the best
         one are left out.
     alphas : array-like, default=None

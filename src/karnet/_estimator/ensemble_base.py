@@ -17,18 +17,19 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._arrays.namespace import check_device
 from .._arrays.threads import ONE_THREAD
-from .._search.average import Average, fit_average
 from .._columns.encoder import TableEncoder
-from .._search.member import Member, Shape
+from .._columns.frames import holds_numbers_only, is_frame
 from .._model.evidence import FitRows
 from .._model.fitted import FittedModel
 from .._network.infinite_width import RidgeTargets, Splits
 from .._network.layers import Network
 from .._network.local import LocalNetwork
-from .._columns.frames import holds_numbers_only, is_frame
 from .._rows.inputs import Inputs
 from .._rows.memory import dense
 from .._rows.streamed import LocalPasses, Passes, Raw
+from .._search.average import Average, fit_average
+from .._search.member import Member
+from .._search.settings import settings_for
 from .._util.checks import all_finite, check_positive, check_positive_integer, check_verbose
 from .._util.messages import shown
 from .._util.progress import Report, lines_of
@@ -63,7 +64,7 @@ class KARNetworkCV(KAREstimator):
     def __init__(
         self,
         *,
-        n_estimators: int = 8,
+        n_estimators: int = 20,
         alphas: ArrayLike | None = None,
         width: int | None = None,
         cv: Any = None,
@@ -197,12 +198,11 @@ class KARNetworkCV(KAREstimator):
         limits: dict[str, Any] = {
             "seconds": np.inf if budget is None else check_positive("time_budget", budget),
             "n_members": check_positive_integer("n_estimators", self.n_estimators),
-            "width": None,
             "report": report,
         }
-        if self.width is not None:
-            limits["width"] = check_positive_integer("width", self.width)
         limits["device"] = check_device(self.device)
+        width = None if self.width is None else check_positive_integer("width", self.width)
+        settings = settings_for(limits["device"]).within(width)
         n = len(fit.kept)
         ridges = self._ridges()
         if n < 2:
@@ -212,7 +212,8 @@ class KARNetworkCV(KAREstimator):
         enough = ENOUGH if is_classifier(self) else 0.0
         targets = RidgeTargets(Y, weights, ridges, splits, enough)
         with ONE_THREAD():
-            average = fit_average(fit.inputs.of(fit.is_kept), targets, strata, rng, **limits)
+            inputs = fit.inputs.of(fit.is_kept)
+            average = fit_average(inputs, targets, strata, rng, settings, **limits)
         honest = average.honest & ~np.isnan(average.left_out[:, 0])
         return replace(average, honest=honest), targets
 
@@ -400,22 +401,17 @@ def _bounded_block(X: Any) -> Any:
     return _bounded(validation.plain_inputs(X))
 
 
-def _without_scale(shape: Shape) -> Shape:
-    """Return a shape whose scale, which may be selected again for more rows, does not count."""
-    return replace(shape, scale=1.0)
-
-
 def _results(average: Average) -> dict[str, NDArray[Any]]:
-    """Return the networks that were tried, one column for each property."""
-    chosen = {_without_scale(member.shape) for member in average.members}
+    """Return the candidates of the search, one column for each property."""
+    tried = average.tried
     columns: dict[str, list[Any]] = {
-        "view": [member.shape.view for member in average.tried],
-        "kernel": [member.shape.kernel for member in average.tried],
-        "activation": [member.activation for member in average.tried],
-        "scale": [member.scale for member in average.tried],
-        "metric_rounds": [member.shape.rounds for member in average.tried],
-        "alpha": [member.alpha_ for member in average.tried],
-        "squared_error": [member.error for member in average.tried],
-        "averaged": [_without_scale(member.shape) in chosen for member in average.tried],
+        "view": [trial.shape.view for trial in tried],
+        "kernel": [trial.kernel for trial in tried],
+        "activation": [trial.activation for trial in tried],
+        "scale": [trial.tuning.scale for trial in tried],
+        "metric_rounds": [trial.rounds for trial in tried],
+        "alpha": [trial.tuning.alpha for trial in tried],
+        "squared_error": [trial.error for trial in tried],
+        "averaged": [any(trial is each for each in average.fitted) for trial in tried],
     }
     return {name: np.array(values) for name, values in columns.items()}

@@ -14,13 +14,13 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from .._arrays.threads import ONE_THREAD
-from .._search.average import Average
 from .._columns.encoder import TableEncoder
-from .._search.member import Member
 from .._network.infinite_width import RidgeTargets
 from .._network.layers import Network, weighted_scores
 from .._network.local import LocalNetwork
 from .._rows.memory import evenly_spaced
+from .._search.average import Average
+from .._search.member import Member
 from .._util.checks import all_finite
 from .._util.types import Array, Indices, Mask
 from .calibration import prediction_sets

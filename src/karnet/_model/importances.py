@@ -11,8 +11,8 @@ from contextlib import closing
 
 import numpy as np
 
-from .._search.member import Member
 from .._rows.memory import in_order
+from .._search.member import Member
 from .._util.types import Array, Indices
 from .evidence import RowSample
 from .influence import LeftOutRows, parts_of

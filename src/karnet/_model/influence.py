@@ -17,11 +17,11 @@ from typing import NamedTuple
 import numpy as np
 
 from .._arrays import namespace as arrays
-from .._search.member import Member
 from .._network.infinite_width import KernelMap, RidgeSystem
 from .._network.layers import Network
 from .._network.local import LocalNetwork
 from .._rows.memory import in_order
+from .._search.member import Member
 from .._util.types import Array, Indices, Mask
 
 

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .._search.member import Member
 from .._rows.memory import block_slices
+from .._search.member import Member
 from .._util.types import Array, Indices
 from .influence import parts_of
 

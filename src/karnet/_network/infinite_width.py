@@ -110,8 +110,13 @@ class RidgeTargets:
     enough: float = 0.0  # an error that need not be smaller
 
     def of(self, rows: Indices) -> RidgeTargets:
-        """Return the targets of some rows, judged by leave-one-out."""
-        return RidgeTargets(self.Y[rows], self.weight[rows], self.ridges, enough=self.enough)
+        """Return the targets of some rows; those that are left out together stay together."""
+        splits = self.splits
+        if splits is not None:
+            place = np.full(len(self.Y), -1)
+            place[rows] = np.arange(len(rows))
+            splits = [place[split][place[split] >= 0] for split in splits]
+        return replace(self, Y=self.Y[rows], weight=self.weight[rows], splits=splits)
 
     def error(self, left_out: Array) -> float:
         """Return the squared error over all rows with a left-out prediction."""
@@ -240,16 +245,36 @@ class DualSolution:
         return cls(system.m @ Y, system.times(Y), system)
 
     def left_out(self, targets: RidgeTargets, last: int | None = None) -> Array:
-        """Return the leave-one-out predictions of the last rows, as `karnet.loo` defines them.
+        """Return the left-out predictions of the last rows, as `karnet.loo` defines them.
 
         They are NumPy's, and those of all rows by default. The prediction for a single row is NaN.
         """
+        if targets.splits is not None:
+            return self._left_out_together(targets)[-(last or len(self.D)) :]
         few = slice(None if last is None else len(self.D) - last, None)
         ridge, weight = self.system.ridge[few], targets.weight[few]
         remaining = ridge * self.system.diagonal(last)
         residual = np.sqrt(weight) * ridge * arrays.to_numpy(self.D[few]).T
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray(targets.Y[few] - (residual / left_out_divisor(remaining, weight)).T)
+
+    def _left_out_together(self, targets: RidgeTargets) -> Array:
+        """Return predictions without all rows of a split, NaN for rows in no split.
+
+        Without rows G the residual is ``M_GG^-1 D_G``. Predictions for a row in several splits are
+        averaged.
+        """
+        D = arrays.to_numpy(self.D).astype(np.float64)
+        units = arrays.like(self.D, np.eye(len(D)))
+        M = arrays.to_numpy(self.system.times(arrays.as_type(units, self.D.dtype)))
+
+        def predictions() -> Iterator[tuple[Indices, Array]]:
+            for G in targets.splits or ():
+                if 0 < len(G) < len(D):  # otherwise nothing is left out, or no row is left
+                    residual = np.linalg.solve(M[np.ix_(G, G)].astype(np.float64), D[G])
+                    yield G, (targets.Y[G] - residual)[None]
+
+        return targets.left_out(1, predictions())[0]
 
 
 def _plus(K: Array, ridge: Array) -> Array:

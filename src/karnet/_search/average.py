@@ -1,22 +1,37 @@
+"""An average of networks selected for one table."""
+
 from __future__ import annotations
-from dataclasses import dataclass, replace
+
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
-from typing import Any
+
 import numpy as np
 from scipy.optimize import nnls
-from .member import Member, Shape
-from .views import Stretched, View, squares_of_features, VIEWS, distinct_views, stretched, shortened
-from .._network.infinite_width import KernelMap, RidgeTargets, DualSolution
+
+from .._network.infinite_width import RidgeTargets, Splits
 from .._network.input_metric import metric_is_diagonal
-from .._util.types import Array, Indices, Mask
-from .._network.local import local_metric, LocalNetwork, Partition, grow_tree
+from .._network.local import local_metric
 from .._rows.inputs import Inputs
-from ..kernels import KERNELS
-from .search import Search, Start, Trial, SCALES, DEPTHS, lower_distances, lower_kernel, mean_distance, tuned, telling, stretch
+from .._util.progress import Progress, Report
+from .._util.types import Array, Indices, Mask
+from .fit import Fit, Sizes
+from .member import Member
+from .search import Search
 from .settings import Settings
-import os
-SETTINGS = Settings(**eval("dict(%s)" % os.environ.get("KSET", "")))
+from .trial import Start, Trial
+from .views import Stretched, View, distinct_views, rotated, squares_of_features
+
+# The share of the time for the search, after which networks are fitted.
+SEARCH_SHARE = 0.5
+# About the number of rows that tell whether two views differ.
+COMPARED_ROWS = 1000
+# About the number of rows over which the input metric of an average is computed.
+METRIC_ROWS = 300
+# Kernels whose weight is at most this share of the largest are left out.
+LEAST_WEIGHT = 0.02
+
 
 @dataclass(frozen=True)
 class Average:
@@ -26,12 +41,13 @@ class Average:
     weights: Array  # of the members
     offset: Array  # added to their sum
     tried: list[Trial]  # all candidates of the search, the best first
+    fitted: list[Trial]  # those with members
     left_out: Array  # for every row the prediction of members fitted without it, or NaN
     honest: Mask  # the rows with left-out predictions that are not optimistic
 
     def metric(self, d: int, weight: Array, device: str | None = None) -> Array:
         """Return the mean over members of the diagonal of the metric of d inputs, of sum one."""
-        step = max(len(weight) // 300, 1)
+        step = max(len(weight) // METRIC_ROWS, 1)
         total = np.zeros(d)
         for member in self.members:
             squares = _metric_diagonal(member, member.X_fit_[::step], weight[::step], device)
@@ -48,120 +64,170 @@ def _metric_diagonal(member: Member, A: Array, weight: Array, device: str | None
     root = member.view.root if isinstance(member.view, Stretched) else np.ones(1)
     if root.ndim == 1:
         return np.asarray((M if M.ndim == 1 else M.diagonal()) * root**2)
+    if M.ndim == 1:
+        return np.asarray(root**2 @ M)
     return np.asarray(np.einsum("ij,jk,ik->i", root, M, root))
 
 
-def make_starts(n, strata, s: Settings, one, rng):
-    K = int(np.clip(round(s.starts_rows / n), 1, s.n_folds))
-    order = rng.permutation(n)
-    order = order[np.argsort(strata[order], kind="stable")]
-    folds = [rng.permutation(order[k::s.n_folds]) for k in range(min(s.n_folds, n))]
+@dataclass(frozen=True)
+class Clock:
+    """A time limit in seconds, possibly infinite, from a start."""
+
+    seconds: float
+    start: float
+
+    @property
+    def spent(self) -> float:
+        """The seconds since the start."""
+        return perf_counter() - self.start
+
+    def has_time(self) -> bool:
+        """Return whether there is time for more of the search."""
+        return self.spent < SEARCH_SHARE * self.seconds
+
+    def operations(self, sizes: Sizes, of_search: float, n_rows: int) -> float:
+        """Return the operations for a row of a fit that the remaining time allows.
+
+        `of_search` are those of the search so far, which tell the speed.
+        """
+        if np.isinf(self.seconds):
+            return np.inf
+        left = max(self.seconds - self.spent, 0.0)
+        return of_search / max(self.spent, 1e-9) * left / n_rows
+
+
+def fit_average(
+    inputs: Inputs,
+    targets: RidgeTargets,
+    strata: Indices,
+    rng: np.random.RandomState,
+    settings: Settings,
+    *,
+    n_members: int,
+    seconds: float = np.inf,
+    device: str | None = None,
+    report: Report | None = None,
+) -> Average:
+    """Search for kernels and metrics, and fit at most `n_members` networks to all rows.
+
+    The targets hold the rule that judges: rows that are left out together, or one at a time.
+    `strata` are groups of rows with equal shares in folds. Leaves are solved on the device.
+    `report` is called after each step.
+    """
+    clock, progress = Clock(seconds, perf_counter()), Progress(report, seconds)
+    starts = starts_of(folds_of(strata, targets.splits, settings.n_folds, rng), settings, rng)
+    some = np.unique(np.concatenate([rows for start in starts for rows in start.all]))
+    X, of_some = inputs.take(some), targets.of(some)
+    places = [start.within(some) for start in starts]
+    search = Search(
+        X,
+        of_some,
+        places,
+        _views(X, of_some.weight, settings, rng),
+        settings,
+        rng,
+        clock.has_time,
+        device,
+        progress,
+    )
+    tried = search.trials()
+    near = search.near_best(tried)
+    shape = len(inputs), search.n_columns(near[0])
+    sizes = Sizes.of(len(near), len(starts), shape, near[0].leaf, settings)
+    sizes = sizes.limited(n_members, clock.operations(sizes, search.operations, len(inputs)))
+    work = float(sizes.networks * len(inputs))
+    progress.plan(search=0.0, fit=work)
+    ended = partial(progress.step, "fit", rows=len(inputs), work=float(len(inputs)))
+    fit = Fit(inputs, targets, settings, sizes, rng, device, ended)
+    shaped = [start.shaping for start in starts]
+    near = near[: sizes.kernels]
+    families = [fit.family(trial, shaped) for trial in near]
+    weights, offset, left_out = _weighted([out for _, out in families], targets, settings)
+    kept = np.flatnonzero(weights)
+    shares = [np.full(len(families[k][0]), weights[k] / len(families[k][0])) for k in kept]
+    return Average(
+        [member for k in kept for member in families[k][0]],
+        np.concatenate(shares),
+        offset,
+        tried,
+        [near[k] for k in kept],
+        left_out,
+        np.asarray(np.isfinite(left_out).all(axis=1)),
+    )
+
+
+def _views(
+    X: Array, weight: Array, settings: Settings, rng: np.random.RandomState
+) -> dict[str, View]:
+    """Return the distinct views, with principal directions in place of very many columns."""
+    rows = np.sort(rng.permutation(len(X))[: settings.view_rows])
+    X, weight = X[rows], weight[rows]
+    views = distinct_views(X, weight, max(len(X) // COMPARED_ROWS, 1), settings.alike)
+    for name, view in views.items():
+        if len(view.features) > settings.wide and settings.n_directions:
+            directions = settings.n_directions, settings.share_of_directions
+            views[name] = rotated(view, view(X), weight, *directions)
+    return views
+
+
+def folds_of(
+    strata: Indices, splits: Splits, n_folds: int, rng: np.random.RandomState
+) -> list[Indices]:
+    """Return folds with equal shares of every stratum, or unions of the rows of splits."""
+    if splits is not None:
+        parts = [splits[k::n_folds] for k in range(min(n_folds, len(splits)))]
+        folds = [np.unique(np.concatenate(part)) for part in parts]
+    else:
+        order = rng.permutation(len(strata))
+        order = order[np.argsort(strata[order], kind="stable")]
+        folds = [np.sort(order[k::n_folds]) for k in range(min(n_folds, len(order)))]
+    return [rng.permutation(fold) for fold in folds if 0 < len(fold) < len(strata)]
+
+
+def starts_of(
+    folds: Sequence[Indices], settings: Settings, rng: np.random.RandomState
+) -> list[Start]:
+    """Return the starts of a search, which leave out a fold each."""
+    n = int(max(fold.max() for fold in folds)) + 1
+    n_starts = int(np.clip(round(settings.rows_of_starts / n), 1, len(folds)))
     starts = []
-    for fold in folds[:K]:
-        rest = rng.permutation(np.setdiff1d(np.arange(n), fold))
-        m = min(int(s.shaping_share * len(rest)), max(s.shaping // K, 2000))
-        starts.append(Start(rest[:m], fold[: max(s.judging // K, 1)]))
+    for fold in folds[:n_starts]:
+        others = rng.permutation(np.setdiff1d(np.arange(n), fold))
+        n_shaping = min(round(settings.shaping_share * len(others)), settings.shaping // n_starts)
+        n_judging = max(settings.judging // n_starts, 1)
+        starts.append(Start(others[: max(n_shaping, 1)], fold[:n_judging]))
     return starts
 
-def fit_average(inputs: Inputs, targets: RidgeTargets, strata, rng, *, n_members, width=None, seconds=np.inf, device=None, report=None):
-    s = SETTINGS
-    n, q = len(inputs), targets.Y.shape[1]
-    X = inputs.map(np.asarray)
-    starts = make_starts(n, strata, s, q == 1, rng)
-    some = np.sort(rng.permutation(n)[:20000])
-    step = max(len(some) // 1000, 1)
-    views = {name: view for name, (view, _) in distinct_views(X[some], targets.weight[some], VIEWS, step, s.alike).items()}
-    leaf = s.leaf
-    search = Search(X, targets, starts, views, leaf, s, rng)
-    trials = search.trials()
-    best = {}
-    full = [t for t in trials if len(t.sums) == len(starts)]
-    for t in full:
-        best.setdefault((t.kernel, t.rounds > 0), t)
-    near = [t for t in best.values() if t.error <= (1 + search.margin) * full[0].error][: s.n_families]
-    members, outs, hon = [], [], []
-    K = len(starts)
-    variance = float(targets.Y.var(axis=0).sum()) or 1.0
-    near, n_used, leaf = sized(near, n, views, starts, s)
-    for t in near:
-        fitted, out, count = fit_family(search, t, X, targets, n_used, leaf, s, rng, variance)
-        members.append(fitted); outs.append(out)
-    judged = np.isfinite(np.sum([o[:, 0] for o in outs], axis=0))
-    w, offset = weights_of(outs, targets, judged, s.shrink_power / np.sqrt(judged.sum()))
-    flat = [m for ms, wf in zip(members, w) for m in ms if wf > 0]
-    weights = np.concatenate([np.full(len(ms), wf / len(ms)) for ms, wf in zip(members, w) if wf > 0])
-    left = offset + sum(wf * o for wf, o in zip(w, outs))
-    return Average(flat, weights, offset, trials, left, judged)
 
-def weights_of(outs, targets, judged, shrink):
+def _weighted(
+    left_out: list[Array], targets: RidgeTargets, settings: Settings
+) -> tuple[Array, Array, Array]:
+    """Return weights of predictions, the offset of their sum, and the sum."""
+    judged = np.isfinite(np.sum(left_out, axis=0)).all(axis=1)
+    weights, offset = combined(left_out, targets, judged, settings.shrinkage)
+    kept = np.flatnonzero(weights)
+    return weights, offset, offset + np.sum([weights[k] * left_out[k] for k in kept], axis=0)
+
+
+def combined(
+    left_out: list[Array], targets: RidgeTargets, judged: Mask, shrinkage: float
+) -> tuple[Array, Array]:
+    """Return weights of predictions, and the part of their sum that the mean of targets takes.
+
+    The weights are not negative, and have the least error of left-out predictions with a ridge that
+    shrinks them towards equal weights. The fewer rows there are, the larger is the ridge.
+    """
     mean = np.average(targets.Y, axis=0, weights=targets.weight)
-    F = len(outs)
+    equal = 1.0 / len(left_out)
+    if not judged.any():
+        return np.full(len(left_out), equal), np.zeros_like(mean)
     root = np.sqrt(targets.weight[judged])[:, None]
-    Z = np.stack([(root * (o[judged] - mean)).ravel() for o in outs], axis=1)
+    Z = np.stack([(root * (each[judged] - mean)).ravel() for each in left_out], axis=1)
+    ridge = np.sqrt(shrinkage / np.sqrt(judged.sum()) * np.mean(np.sum(Z**2, axis=0)))
+    A = np.vstack([Z, ridge * np.eye(len(left_out))])
     y = (root * (targets.Y[judged] - mean)).ravel()
-    # shrink towards equal weights of sum 1
-    lam = shrink * np.mean(np.sum(Z**2, axis=0)) 
-    A = np.vstack([Z, np.sqrt(lam) * np.eye(F)])
-    b = np.concatenate([y, np.full(F, np.sqrt(lam) / F)])
-    w, _ = nnls(A, b)
-    if not w.any(): w = np.full(F, 1.0 / F)
-    w[w < 0.02 * w.max()] = 0
-    return w, (1 - w.sum()) * mean
-
-def sized(near, n, views, starts, s):
-    d = max(len(view.features) for view in views.values())
-    each = s.operations / (d + 30)   # rows of leaves of all members together
-    least = min(s.least_leaf, n)
-    n_used = int(np.clip(each / (least * len(near)), 1, len(starts)))
-    n_families = int(np.clip(each / (least * n_used), 1, len(near)))
-    leaf = int(np.clip(each / (n_families * n_used), least, s.most_leaf))
-    return near[:n_families], n_used, leaf
-
-def fit_family(search, t: Trial, X, targets, n_used, leaf, s, rng, variance):
-    n, K = len(X), len(search.starts)
-    scaled = KERNELS[t.kernel].scaled
-    d = search.rows(t.lenses[0]).shape[1]
-    lenses = []
-    for k, lens in enumerate(t.lenses[:n_used]):
-        A0, root = search.rows(lens), lens.root
-        view = lens.view if root is None else stretched(lens.view, root)
-        view = shortened(view, s.short_share / variance * t.error)
-        A = A0 if root is None else stretch(A0, view.root.astype(np.float32))
-        unit = mean_distance(t.kernel, A, rng)
-        tree, leaves = grow_tree(A, leaf, rng)
-        lenses.append((view, A, unit, tree, leaves))
-    tables = []
-    for view, A, unit, tree, leaves in lenses:
-        for rows in leaves:
-            some = rng.permutation(rows)[: s.fit_tuned_rows]
-            tables.append((A[some], targets.of(some), unit))
-    few = telling(tables, min(2, len(tables)), rng)
-    i, alpha, _, dtype = tuned(t.kernel, few, targets.ridges, targets.enough, (t.scale if scaled else t.depth, t.alpha), search.one)
-    depth = 1 if scaled else DEPTHS[i]
-    total, count = np.zeros_like(targets.Y), np.zeros(n)
-    members = []
-    for k, (view, A, unit, tree, leaves) in enumerate(lenses):
-        honest = np.ones(n, bool)
-        if t.lenses[k].root is not None:
-            honest[search.starts[k].shaping] = False
-        scale = float(SCALES[i]) * unit if scaled else 1.0
-        leaves = [rows[np.argsort(honest[rows], kind="stable")] for rows in leaves]
-        Ds, bs = [], []
-        for rows in leaves:
-            tt = targets.of(rows)
-            K_ = lower_kernel(t.kernel, lower_distances(t.kernel, A[rows].astype(dtype, copy=False)), scale, depth)
-            found = DualSolution.of(K_, tt, alpha)
-            last = int(honest[rows].sum())
-            if last:
-                total[rows[len(rows) - last:]] += found.left_out(tt, last=last)
-                count[rows[len(rows) - last:]] += 1
-            Ds.append(found.D); bs.append(found.b)
-        starts = np.cumsum([0, *map(len, leaves)])
-        part = Partition(tree, np.concatenate(leaves), starts, np.concatenate(Ds), np.array(bs))
-        kernel = KernelMap(t.kernel, scale, depth, Z=A)
-        net = LocalNetwork(view, kernel, (part,))
-        members.append(Member(replace(t.shape, scale=float(SCALES[i])), net, alpha, t.error))
-        if all(l.root is None and l.name == t.lenses[0].name for l in t.lenses) and len(leaves) == 1: break
-    with np.errstate(invalid="ignore"):
-        out = total / count[:, None]
-    return members, out, count
+    weights, _ = nnls(A, np.concatenate([y, np.full(len(left_out), ridge * equal)]))
+    if not weights.any():
+        weights = np.full(len(left_out), equal)
+    weights[weights <= LEAST_WEIGHT * weights.max()] = 0.0
+    return weights, (1.0 - weights.sum()) * mean

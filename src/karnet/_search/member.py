@@ -67,7 +67,7 @@ class Member:
 
     @property
     def intercept_(self) -> list[Array]:
-        """b of the leaves of each tree, in rows."""
+        """B of the leaves of each tree, in rows."""
         return [partition.b for partition in self.network.partitions]
 
     @property

@@ -1,313 +1,306 @@
+"""The search for views, kernels, metrics, scales and ridges that suit a table.
+
+Each start leaves out a fold of the rows. Of the others, most shape its metrics: trees divide them,
+the leaves are solved, and the outer products of their input sensitivities add up to the metric of
+the next round. The fold judges: its rows shaped nothing. Views are compared first, and those that
+are nearly the best take turns among the starts. Then come rounds of the metric with a smooth
+kernel, as long as the error falls, and rounds of the other kernels, which begin with its metrics.
+Candidates that cannot win are dropped after few starts.
+"""
+
 from __future__ import annotations
+
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
 from contextlib import closing
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from operator import attrgetter
+
 import numpy as np
+
 from .._arrays import namespace as arrays
-from .._network.infinite_width import DualSolution, KernelMap, RidgeTargets, downhill, kernel_network, nearest
-from .._network.input_metric import metric_is_diagonal, metric_root, outer_products, scaled_metric
-from .._network.local import grow_tree
+from .._network.infinite_width import KernelMap, RidgeTargets, kernel_network
+from .._network.input_metric import metric_is_diagonal, outer_products
+from .._network.local import Tree, grow_tree
 from .._rows.memory import in_order
+from .._util.progress import Progress
 from .._util.types import Array, Indices
-from ..kernels import KERNELS, lower_geometry, lower_profile
-from .views import View, stretch, stretched, Stretched, shortened
-from .member import Shape, activation
+from .leaves import LeafTable, mean_distance, solve_leaf, telling, tuned
 from .settings import Settings
+from .trial import FIRST_TUNING, Lens, Start, Trial
+from .views import View, WithScores
 
-LEAST_STRETCH = 1e-3
+# The order of trials, the best first.
+ERROR = attrgetter("error")
+# The kernel whose networks shape metrics: the sensitivities of a smooth kernel are the least noisy.
 SMOOTH = "gaussian"
-SCALES = 2.0 ** np.arange(-5.0, 5.5, 0.5)
-DEPTHS = (1, 2, 3, 4)
-STARTS = {"gaussian": (0.5, 0.05), "laplace": (1.0, 0.05), "laplace_l1": (0.5, 0.05), "tangent": (2, 0.05), "matern": (0.7, .05)}
-SINGLE_RIDGE = {"gaussian": 0.9e-3, "laplace": 0.9e-5, "laplace_l1": 0.9e-5, "tangent": 0.9e-2, "matern": .9e-4}
-SINGLE_ERROR = 1e-3
-ENOUGH_SHARE = 0.3
+# The kernels that begin with its metrics, and the one that is also tried without a metric.
+OTHERS = ("laplace", "laplace_l1")
+PLAIN = "laplace_l1"
+# Scores are tried if the error is at least this share of the variance of the targets.
+SHARE_FOR_SCORES = 0.1
 
 
 @dataclass(frozen=True)
-class Start:
-    """Rows that shape metrics, and rows that judge them."""
-    shaping: Indices
-    judging: Indices
+class Part:
+    """The rows that shape a metric at a start, as a lens shows them, in the leaves of a tree."""
+
+    table: LeafTable
+    tree: Tree
+    leaves: list[Indices]
 
 
 @dataclass(frozen=True)
-class Lens:
-    """How a start sees the rows: a view, multiplied by the root of a metric."""
-    name: str
-    view: View
-    diagonal: bool = False
-    root: Array | None = None
-
-    def then(self, M: Array) -> "Lens":
-        root = diagonal_root(self.root) if self.diagonal else self.root
-        M = M.diagonal() if self.diagonal and M.ndim == 2 else M
-        return replace(self, root=next_root(root, M))
-
-
-@dataclass(frozen=True)
-class Trial:
-    """A kernel and a round of the metric, tried at some starts."""
-    kernel: str
-    lenses: tuple  # of each start
-    rounds: int = 0
-    leaf: int = 500
-    begin: tuple = (0.5, 0.05)
-    setting: int = 0     # scale or depth index
-    alpha: float = 0.05
-    dtype: type = np.float64
-    sums: dict = field(default_factory=dict)   # start -> (error, weight)
-    metrics: dict = field(default_factory=dict)
-    settled: bool = False
-
-    @property
-    def error(self):
-        return sum(e for e, _ in self.sums.values()) / sum(w for _, w in self.sums.values())
-    def error_at(self, starts):
-        return sum(self.sums[k][0] for k in starts) / sum(self.sums[k][1] for k in starts)
-    @property
-    def scale(self):
-        return float(SCALES[self.setting]) if KERNELS[self.kernel].scaled else 1.0
-    @property
-    def depth(self):
-        return 1 if KERNELS[self.kernel].scaled else DEPTHS[self.setting]
-    @property
-    def place(self): return (self.scale if KERNELS[self.kernel].scaled else self.depth, self.alpha)
-    @property
-    def alpha_(self): return self.alpha
-    @property
-    def activation(self): return activation(self.kernel)
-    @property
-    def name(self): return " | ".join(dict.fromkeys(l.name + (" (diagonal)" if l.diagonal else "") for l in self.lenses))
-    @property
-    def shape(self): return Shape(self.name, self.kernel, self.scale, self.rounds)
-
-
-def lower_distances(kernel, A):
-    K = KERNELS[kernel]
-    return lower_geometry(K, A) if K.scaled else K.geometry(A, A)
-
-def lower_kernel(kernel, G, scale, depth):
-    K = KERNELS[kernel]
-    return lower_profile(K, G, scale) if K.scaled else K.profile(G, scale, depth)
-
-
-def mean_distance(kernel: str, A: Array, rng) -> float:
-    if not KERNELS[kernel].scaled:
-        return 1.0
-    some = A[rng.randint(len(A), size=min(500, len(A)))]
-    return float(KERNELS[kernel].geometry(some, some).mean(dtype=np.float64)) or 1.0
-
-
-def tuned(kernel, leaves, ridges, enough, begin, one):
-    """leaves: list of (A, targets, unit). Return setting index, alpha, error, dtype."""
-    scaled = KERNELS[kernel].scaled
-    n_settings = len(SCALES) if scaled else len(DEPTHS)
-    variance = np.mean([t.Y.var(axis=0).sum() for _, t, _ in leaves])
-    i0 = int(np.argmin(np.abs(SCALES - begin[0]))) if scaled else min(int(begin[0]) - 1, 3)
-    def go(begin, single_ridge):
-        kept = {}
-        factors = {np.float32: 1.0, np.float64: 1.0 if one else 1.01}
-        def precision(k): return np.float32 if ridges[k] >= single_ridge else np.float64
-        def error(i, k):
-            sums, dtype = np.zeros(2), precision(k)
-            for number, (A, targets, unit) in enumerate(leaves):
-                if (number, dtype) not in kept:
-                    kept[number, dtype] = lower_distances(kernel, A.astype(dtype, copy=False))
-                G = kept[number, dtype]
-                K = lower_kernel(kernel, G, float(SCALES[i]) * unit if scaled else 1.0, 1 if scaled else DEPTHS[i])
-                half = -(-len(G) // 2)
-                w = targets.weight[-half:]
-                out = DualSolution.of(K, targets, float(ridges[k])).left_out(targets, last=half)
-                total = float(w @ np.sum((targets.Y[-half:] - out) ** 2, axis=1))
-                sums += (total if np.isfinite(total) else np.inf), float(w.sum())
-            return float(sums[0] / sums[1]) * factors[dtype]
-        (i, k), least = downhill(error, begin, (n_settings, len(ridges)), ENOUGH_SHARE * enough)
-        return i, k, least, precision(k)
-    i, k, least, dtype = go((i0, nearest(ridges, begin[1])), SINGLE_RIDGE[kernel])
-    if ENOUGH_SHARE * enough < least < SINGLE_ERROR * variance:
-        i, k, least, dtype = go((i, k), np.inf)
-    return i, float(ridges[k]), least, dtype
-
-
-def telling(tables, n, rng):
-    variance = [-t[1].Y.var(axis=0).sum() for t in tables]
-    first, *others = np.argsort(variance, kind="stable")[: max(len(tables) // 2, n)]
-    return [tables[k] for k in (first, *rng.permutation(others)[: n - 1].astype(np.intp))]
-
-
-def next_root(root, M):
-    if root is None:
-        return metric_root(scaled_metric(M), LEAST_STRETCH)
-    if root.ndim == 1:
-        M = M if M.ndim == 1 else M.diagonal()
-        return metric_root(scaled_metric(root**2) + scaled_metric(M * root**2), LEAST_STRETCH)
-    return metric_root(scaled_metric(root @ root) + scaled_metric(root @ M @ root), LEAST_STRETCH)
-
-def diagonal_root(root):
-    return root if root is None or root.ndim == 1 else np.sqrt(np.sum(root**2, axis=1))
-
-
-@dataclass
 class Search:
+    """The search in some rows of a table."""
+
     X: Array
     targets: RidgeTargets
     starts: list[Start]
     views: dict[str, View]
-    leaf: int
     settings: Settings
     rng: np.random.RandomState
     has_time: Callable[[], bool] = lambda: True
-    told: Callable = lambda *a: None
-    shown: dict = field(default_factory=dict)
-
-    @property
-    def one(self): return self.targets.Y.shape[1] == 1
-
-    def rows(self, lens):
-        if lens.name not in self.shown:
-            self.shown[lens.name] = lens.view(self.X).astype(np.float32)
-        return self.shown[lens.name]
-
-    def seen(self, lens, rows):
-        A = self.rows(lens)[rows]
-        return A if lens.root is None else stretch(A, lens.root.astype(np.float32))
-
-    def judged(self, trial: Trial, which=None) -> Trial:
-        """Tune a trial and judge it at some starts."""
-        s, targets = self.settings, self.targets
-        which = list(range(len(self.starts)) if which is None else which)
-        which = [k for k in which if k not in trial.sums]
-        if not which: return trial
-        scaled = KERNELS[trial.kernel].scaled
-        tuned_already = bool(trial.sums) or trial.settled
-        parts = {}
-        for k in which:
-            rows = self.starts[k].shaping
-            A = self.seen(trial.lenses[k], rows)
-            unit = mean_distance(trial.kernel, A, self.rng)
-            tree, leaves = grow_tree(A, trial.leaf, self.rng)
-            leaves = [self.rng.permutation(leaf) for leaf in leaves]
-            parts[k] = A, rows, unit, tree, leaves
-        if not tuned_already:
-            n_tuned = int(s.tuned_rows * np.sqrt(trial.leaf / s.leaf))
-            tables = [(A[leaf[:n_tuned]], targets.of(rows[leaf[:n_tuned]]), unit) for A, rows, unit, _, leaves in parts.values() for leaf in leaves]
-            n_leaves = int(np.clip(len(self.X) // s.tuned_rows, 1, s.n_tuned_leaves))
-            some = telling(tables, min(n_leaves, len(tables)), self.rng)
-            i, alpha, _, dtype = tuned(trial.kernel, some, targets.ridges, targets.enough, trial.begin, self.one)
-            trial = replace(trial, setting=i, alpha=alpha, dtype=dtype)
-        i, alpha, dtype, depth = trial.setting, trial.alpha, trial.dtype, trial.depth
-        def of_start(k):
-            A, rows, unit, tree, leaves = parts[k]
-            kernel = KernelMap(trial.kernel, trial.scale * unit if scaled else 1.0, depth)
-            J = self.seen(trial.lenses[k], self.starts[k].judging)
-            reached = dict(tree.route(J))
-            out = np.zeros((len(J), targets.Y.shape[1]))
-            diagonal = trial.lenses[k].diagonal or metric_is_diagonal(kernel, A.shape[1])
-            M = np.zeros(())
-            n_metric = max(s.metric_rows // (len(leaves) * len(self.starts)), 60)
-            for l, leaf in enumerate(leaves):
-                B, t = A[leaf].astype(dtype, copy=False), targets.of(rows[leaf])
-                G = lower_distances(trial.kernel, B)
-                found = DualSolution.of(lower_kernel(trial.kernel, G, kernel.scale, depth), t, alpha)
-                at = kernel.at(B)
-                net = kernel_network(found.D, found.b, at, None)
-                if l in reached:
-                    out[reached[l]] = net.layers[0].linear(at(J[reached[l]].astype(dtype, copy=False)))
-                if scaled:
-                    M = M + outer_products(net, B[:n_metric], t.weight[:n_metric], diagonal)
-            t = targets.of(self.starts[k].judging)
-            error = float(t.weight @ np.sum((t.Y - out) ** 2, axis=1))
-            return error, float(t.weight.sum()), np.asarray(M, dtype=np.float64)
-        with closing(in_order(of_start, which)) as done:
-            found = dict(zip(which, done))
-        result = replace(trial, sums=trial.sums | {k: (e, w) for k, (e, w, _) in found.items()}, metrics=trial.metrics | {k: M for k, (*_, M) in found.items()})
-        self.told(result, sum(len(self.starts[k].shaping) for k in which))
-        return result
-
-    def next_round(self, trial: Trial) -> Trial:
-        lenses = tuple(lens.then(trial.metrics[k]) if k in trial.metrics else lens for k, lens in enumerate(trial.lenses))
-        same = self.settings.settle and trial.rounds > 0 and trial.place == trial.begin
-        return replace(trial, lenses=lenses, rounds=trial.rounds + 1, begin=trial.place, sums={}, metrics={}, settled=same)
-
-    def with_kernel(self, trial: Trial, kernel: str, plain=False) -> Trial:
-        lenses = trial.lenses
-        if plain:
-            lenses = tuple(replace(lens, root=None) for lens in lenses)
-        elif metric_is_diagonal(KernelMap(kernel), 0):
-            lenses = tuple(replace(lens, root=diagonal_root(lens.root)) for lens in lenses)
-        return replace(trial, kernel=kernel, lenses=lenses, begin=STARTS[kernel], rounds=0 if plain else trial.rounds, sums={}, metrics={}, settled=False)
-
-    def ways(self):
-        """Return the trials of the views after a round of the metric, judged at a few starts, the best first."""
-        s, K = self.settings, len(self.starts)
-        few = range(min(-(-s.comparing_rows // len(self.starts[0].judging)), K))
-        firsts = [self.judged(Trial(SMOOTH, (Lens(n, v),) * K, leaf=s.leaf, begin=STARTS[SMOOTH]), few) for n, v in self.views.items()]
-        firsts.sort(key=lambda t: t.error)
-        near = [t for k, t in enumerate(firsts) if k < s.n_first_views or t.error <= (1 + s.view_margin) * firsts[0].error]
-        M = firsts[0].metrics[0]
-        seconds = [self.next_round(t) for t in near]
-        for t in near:
-            if t.metrics[0].ndim == 2 and len(t.metrics[0]) > s.columns_of_full:
-                seconds.append(self.next_round(replace(t, lenses=tuple(replace(l, diagonal=True) for l in t.lenses))))
-        seconds = sorted([self.judged(t, few) for t in seconds], key=lambda t: t.error)
-        return firsts, seconds, list(few)
+    device: str | None = None  # where leaves are solved
+    progress: Progress = field(default_factory=Progress)
+    tried: list[Trial] = field(default_factory=list)
+    _shown: dict[int, Array] = field(default_factory=dict)
 
     def trials(self) -> list[Trial]:
-        s, K = self.settings, len(self.starts)
-        enough = self.targets.enough
-        firsts, seconds, few = self.ways()
-        pool = [*firsts, *seconds]
-        near = [t for t in seconds if t.error <= (1 + s.second_view) * seconds[0].error][: s.n_views]
-        leaf, base = s.leaf, seconds[0]
-        while leaf < min(s.most_search_leaf, len(self.starts[0].shaping)) and base.error > enough:
-            large = self.judged(replace(base, leaf=2 * leaf, begin=base.place, sums={}, metrics={}, settled=False), few)
-            pool.append(large)
-            if large.error > (1 - s.gain_of_leaf) * base.error: break
-            base, leaf = large, 2 * leaf
-        # starts share the near-best ways in turn
-        plain = {t.lenses[0].name: t for t in firsts}
-        lenses = tuple(replace(near[k % len(near)].lenses[k], root=None) for k in range(K))
-        first = Trial(SMOOTH, lenses, leaf=leaf, begin=firsts[0].place)
-        for_starts = {k: plain[lenses[k].name] for k in range(K)}
-        known = {k: for_starts[k].sums[k] for k in range(K) if leaf == s.leaf and k in for_starts[k].sums}
-        metrics = {k: for_starts[k].metrics[k] for k in known}
-        first = replace(first, setting=firsts[0].setting, alpha=firsts[0].alpha, dtype=firsts[0].dtype, sums=known, metrics=metrics)
-        first = self.judged(first)
-        pool.append(first)
-        best = self.chain(first, pool, s.patience, s.most_rounds)
-        if best.error > enough:
-            for kernel in ("laplace", "laplace_l1"):
-                new = self.tried(self.with_kernel(best, kernel), best, few, s.branch_margin)
-                pool.append(new)
-                if len(new.sums) == K:
-                    self.chain(new, pool, 1, s.n_branch_rounds)
-            for kernel in s.plain_kernels:
-                pool.append(self.tried(self.with_kernel(first, kernel, plain=True), min(pool, key=lambda t: t.error if len(t.sums) == K else np.inf), few, self.margin))
-        return sorted(pool, key=lambda t: t.error)
+        """Return all trials, the best first; there are as many as there is time for."""
+        self._plan()
+        ways = self._ways()
+        first = self._in_turn(ways)
+        best = self._rounds(self._judged(first), self.settings.n_rounds)
+        for kernel in OTHERS:
+            if self._goes_on(best):
+                self._branch(best.with_kernel(kernel), best)
+        if self._goes_on(best):
+            self._judged_if_near(first.without_metric().with_kernel(PLAIN), best, self._margin)
+        return sorted(self.tried, key=ERROR)
 
-    def chain(self, first, pool, patience, most_rounds):
-        s, enough = self.settings, self.targets.enough
+    # Views
+
+    @cached_property
+    def few(self) -> range:
+        """The starts that compare views: as many as have enough judging rows."""
+        n = -(-self.settings.comparing_rows // len(self.starts[0].judging))
+        return range(min(n, len(self.starts)))
+
+    def _ways(self) -> list[Trial]:
+        """Return views with one round of a metric, or its diagonal, the best first."""
+        settings, tuning = self.settings, FIRST_TUNING[SMOOTH]
+        plain = []
+        for name, view in self.views.items():
+            lenses = (Lens(name, view),) * len(self.starts)
+            plain.append(self._compared(Trial(SMOOTH, lenses, settings.leaf, tuning)))
+        plain.sort(key=ERROR)
+        most = (1.0 + settings.view_margin) * plain[0].error
+        near = [each for k, each in enumerate(plain) if k < settings.n_views or each.error <= most]
+        ways = list(plain)
+        for trial in near:
+            if not self._goes_on(min(ways, key=ERROR)):
+                break
+            ways += [self._compared(each.next_round()) for each in self._metrics_of(trial)]
+        ways.sort(key=ERROR)
+        return self._with_scores(ways)
+
+    def _metrics_of(self, trial: Trial) -> list[Trial]:
+        """Return a trial, and for many columns another one that forms the diagonal only."""
+        M = next(iter(trial.metrics.values()))
+        if M.ndim == 1 or len(M) <= self.settings.columns_of_full:
+            return [trial]
+        lenses = tuple(replace(lens, diagonal=True) for lens in trial.lenses)
+        return [trial, replace(trial, lenses=lenses)]
+
+    def _with_scores(self, ways: list[Trial]) -> list[Trial]:
+        """Return ways that also see scores of an additive network, if these help much."""
+        best = ways[0]
+        least = SHARE_FOR_SCORES * self.targets.Y.var(axis=0).sum()
+        if not self._goes_on(best) or best.error < least:
+            return ways
+        lenses = []
+        for lens, start in zip(best.lenses, self.starts, strict=True):
+            rows = start.shaping
+            view = WithScores.of(lens.view, self.X[rows], self.targets.of(rows))
+            if view is None:
+                return ways
+            root = None if lens.root is None else view.extended(lens.root)
+            lenses.append(replace(lens, name=f"{lens.name} and scores", view=view, root=root))
+        scored = self._compared(best.begun_with(lenses=tuple(lenses)))
+        gain = self.settings.gain_of_scores
+        return [scored] if scored.error <= (1.0 - gain) * best.error else ways
+
+    def _in_turn(self, ways: list[Trial]) -> Trial:
+        """Return the first trial of all starts, which take the ways that are nearly best in turn.
+
+        Leaves are as large as the best way gains from.
+        """
+        settings, best = self.settings, ways[0]
+        near = [each for each in ways if each.error <= (1.0 + settings.turn_margin) * best.error]
+        near = near[: settings.n_views]
+        while best.leaf < min(settings.largest_leaf, len(self._shaping(0))) and self._goes_on(best):
+            large = self._compared(best.begun_with(leaf=2 * best.leaf))
+            if large.error > (1.0 - settings.gain_of_leaf) * best.error:
+                break
+            best = large
+        lenses = [near[k % len(near)].lenses[k] for k in range(len(self.starts))]
+        # Metrics from few starts or few rows are formed again.
+        begun = tuple(replace(lens, root=None) for lens in lenses)
+        return best.begun_with(lenses=begun, rounds=0)
+
+    # Rounds
+
+    def _rounds(self, first: Trial, most: int) -> Trial:
+        """Return the best of a trial and further rounds of the metric."""
         last = best = first
-        waited = done = 0
-        most = max(len(start.shaping) for start in self.starts)
-        while done < most_rounds and best.error > enough and self.has_time():
-            last = self.judged(self.next_round(last))
-            done += 1
-            pool.append(last)
-            waited = 0 if last.error < (1 - s.gain) * best.error else waited + 1
-            best = min(best, last, key=lambda t: t.error)
-            if waited < patience: continue
-            break
+        for _ in range(most):
+            if not self._goes_on(best):
+                break
+            last = self._judged(last.next_round())
+            enough = last.error < (1.0 - self.settings.gain) * best.error
+            best = min(best, last, key=ERROR)
+            if not enough:
+                break
         return best
 
-    @property
-    def margin(self):
-        n = sum(len(start.judging) for start in self.starts)
-        return self.settings.margin + self.settings.margin_of_few / np.sqrt(n)
+    def _branch(self, first: Trial, rival: Trial) -> None:
+        """Try a kernel that begins with the metrics of another one."""
+        first = self._judged_if_near(first, rival, self.settings.branch_margin)
+        if first.is_complete:
+            self._rounds(first, self.settings.n_branch_rounds)
 
-    def tried(self, trial, rival, few, margin):
-        trial = self.judged(trial, few)
-        if trial.error_at(few) > (1 + margin) * rival.error_at(few):
+    def n_columns(self, trial: Trial) -> int:
+        """Return the number of columns that the lenses of a trial show."""
+        return int(self.shown(trial.lenses[0], np.arange(1)).shape[1])
+
+    @property
+    def operations(self) -> float:
+        """The operations of the search so far, up to the factor of those of a fit."""
+        return float(sum(each.leaf**2 * each.n_rows for each in self.tried))
+
+    @property
+    def _margin(self) -> float:
+        """The margin within which kernels are averaged."""
+        n = sum(len(start.judging) for start in self.starts)
+        return float(self.settings.margin + self.settings.margin_of_few / np.sqrt(n))
+
+    def near_best(self, trials: list[Trial]) -> list[Trial]:
+        """Return the best trial of each kernel, with and without a metric, if it is near the best.
+
+        The best one comes first.
+        """
+        complete = [trial for trial in trials if trial.is_complete] or trials[:1]
+        best: dict[tuple[str, bool], Trial] = {}
+        for trial in complete:
+            best.setdefault((trial.kernel, trial.rounds > 0), trial)
+        most = (1.0 + self._margin) * complete[0].error
+        near = [trial for trial in best.values() if trial.error <= most]
+        return near[: self.settings.n_kernels]
+
+    def _goes_on(self, best: Trial) -> bool:
+        """Return whether there is time for more trials, and a smaller error would matter."""
+        return self.has_time() and best.error > self.targets.enough
+
+    # Judging
+
+    def _compared(self, trial: Trial) -> Trial:
+        """Return a trial judged at few starts, with a limited number of rows."""
+        return self._judged(trial, self.few, self.settings.compared_rows)
+
+    def _judged_if_near(self, trial: Trial, rival: Trial, margin: float) -> Trial:
+        """Return a trial judged at all starts if few show that it is near a rival."""
+        trial = self._judged(trial, self.few)
+        if trial.error_at(self.few) > (1.0 + margin) * rival.error_at(self.few):
             return trial
-        return self.judged(trial)
+        return self._judged(trial)
+
+    def _judged(self, trial: Trial, starts: range | None = None, most: int | None = None) -> Trial:
+        """Return a trial with a tuning, judged at some starts with at most some shaping rows."""
+        wanted = range(len(self.starts)) if starts is None else starts
+        which = [k for k in wanted if k not in trial.errors]
+        if not which:
+            return trial
+        parts = [self._part(trial, k, most) for k in which]
+        trial = trial if trial.is_tuned else self._tuned(trial, parts)
+        with closing(
+            in_order(lambda pair: self._solved(trial, *pair), [*zip(which, parts, strict=True)])
+        ) as done:
+            found = dict(zip(which, done, strict=True))
+        self.tried[:] = [each for each in self.tried if each is not trial]
+        judged = replace(
+            trial,
+            errors={**trial.errors, **{k: each[0] for k, each in found.items()}},
+            weights={**trial.weights, **{k: each[1] for k, each in found.items()}},
+            metrics={**trial.metrics, **{k: each[2] for k, each in found.items()}},
+            n_rows=trial.n_rows + sum(len(part.table.A) for part in parts),
+        )
+        self.tried.append(judged)
+        n_rows = judged.n_rows - trial.n_rows
+        which_round = f"{trial.kernel}, round {trial.rounds + 1}"
+        self.progress.step("search", which_round, n_rows, n_rows * trial.leaf, judged.error)
+        return judged
+
+    def _shaping(self, k: int, most: int | None = None) -> Indices:
+        return self.starts[k].shaping[:most]
+
+    def shown(self, lens: Lens, rows: Indices) -> Array:
+        """Return rows as a lens shows them, in single precision."""
+        key = id(lens.view)
+        if key not in self._shown:
+            self._shown[key] = lens.view(self.X).astype(np.float32)
+        return lens.of(self._shown[key][rows])
+
+    def _part(self, trial: Trial, k: int, most: int | None) -> Part:
+        rows = self._shaping(k, most)
+        A = self.shown(trial.lenses[k], rows)
+        unit = mean_distance(trial.kernel, A, self.rng)
+        tree, leaves = grow_tree(A, trial.leaf, self.rng)
+        leaves = [self.rng.permutation(leaf) for leaf in leaves]
+        return Part(LeafTable(A, self.targets.of(rows), unit, self.device), tree, leaves)
+
+    def _tuned(self, trial: Trial, parts: list[Part]) -> Trial:
+        """Return a trial with the scale and ridge that some leaves select."""
+        n_rows = self.settings.tuned_rows
+        tables = [part.table.of(leaf[:n_rows]) for part in parts for leaf in part.leaves]
+        # Leaves of several starts have rows in common.
+        n = int(np.clip(len(self.X) // n_rows, 1, self.settings.n_tuned_leaves))
+        tuning = tuned(trial.kernel, telling(tables, n, self.rng), trial.tuning)
+        is_settled = tuning[:2] == trial.tuning[:2]
+        return replace(trial, tuning=tuning, is_tuned=True, is_settled=is_settled)
+
+    def _solved(self, trial: Trial, k: int, part: Part) -> tuple[float, float, Array]:
+        """Return the error of the judging rows, their weight, and the metric of the leaves."""
+        tuning, table, settings = trial.tuning, part.table, self.settings
+        kernel = KernelMap(trial.kernel, tuning.scale * table.unit)
+        judging = self.starts[k].judging
+        judged = LeafTable(
+            self.shown(trial.lenses[k], judging), self.targets.of(judging), device=self.device
+        )
+        reached = dict(part.tree.route(judged.A))
+        predictions, total = np.zeros_like(judged.targets.Y), np.zeros(())
+        diagonal = trial.lenses[k].diagonal or metric_is_diagonal(kernel, table.A.shape[1])
+        n_metric_rows = settings.metric_rows // (len(part.leaves) * len(self.starts))
+        few = slice(0, max(n_metric_rows, settings.metric_rows_of_leaf))
+        for number, leaf in enumerate(part.leaves):
+            rows = table.of(leaf)
+            found, _ = solve_leaf(kernel, rows, tuning)
+            A = rows.inputs(tuning.dtype)
+            network = kernel_network(found.D, found.b, kernel.at(A), None)
+            if number in reached:
+                new = judged.of(reached[number]).inputs(tuning.dtype)
+                predicted = network.layers[0].linear(kernel.at(A)(new))
+                predictions[reached[number]] = arrays.to_numpy(predicted)
+            weight = arrays.like(A, rows.targets.weight[few])
+            total = total + arrays.to_numpy(outer_products(network, A[few], weight, diagonal))
+        weight = float(judged.targets.weight.sum())
+        return judged.targets.error(predictions) * weight, weight, total.astype(np.float64)
+
+    def _plan(self) -> None:
+        """Plan the work of a typical search, in pairs of rows that share a leaf."""
+        n_rows = sum(len(start.shaping) for start in self.starts)
+        of_few = sum(len(self._shaping(k, self.settings.compared_rows)) for k in self.few)
+        n_trials = self.settings.n_rounds // 2 + 3 * len(OTHERS)
+        n_compared = len(self.views) + self.settings.n_views
+        leaf = self.settings.leaf
+        self.progress.plan(search=float(leaf * (n_compared * of_few + n_trials * n_rows)))

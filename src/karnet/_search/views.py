@@ -6,11 +6,12 @@ columns are left out, and values outside the range from which a view was made ar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+from scipy.linalg import block_diag
 from scipy.special import ndtri
 
 from .._arrays.linalg import powers_of_2
@@ -250,6 +251,17 @@ class WithScores:
         slopes = [weight @ D**2 / weight.sum() for D in sensitivities(scaled, A)]
         return cls(view, scaled, np.array(slopes))
 
+    def extended(self, root: Array) -> Array:
+        """Return the root of a metric of the view below, joined by the scores.
+
+        The scores keep their share of the variance.
+        """
+        n, q = len(root), self.network.n_outputs
+        size = float(np.sqrt(np.mean(root**2) if root.ndim == 1 else np.sum(root**2) / n))
+        if root.ndim == 1:
+            return np.concatenate([root, np.full(q, size)])
+        return np.asarray(block_diag(root, size * np.eye(q)))
+
     def __call__(self, X: Array) -> Array:
         """Return the view of the rows."""
         A = self.view(X)
@@ -322,18 +334,18 @@ def rotated(view: View, A: Array, weight: Array, most: int, share: float) -> Vie
     return Stretched(view, np.ascontiguousarray(Q[:, leading]))
 
 
-def shortened(view: View, share: float) -> View:
-    """Return a view with fewer columns and the same Euclidean distances, but for a share.
+def shortened(root: Array, share: float) -> Array:
+    """Return a root of a metric with fewer columns and the same distances, but for a share.
 
     Directions that the metric hardly stretches are left out: together they contribute at most about
     the given share to the squares of distances.
     """
-    if not isinstance(view, Stretched) or view.root.ndim == 1 or not len(view.root):
-        return view
-    U, s, _ = np.linalg.svd(view.root, full_matrices=False)
+    if root.ndim == 1 or not len(root):
+        return root
+    U, s, _ = np.linalg.svd(root, full_matrices=False)
     remaining = np.cumsum(s[::-1] ** 2)[::-1]  # from each direction on
     kept = remaining > share * remaining[0]
-    return replace(view, root=np.ascontiguousarray(U[:, kept] * s[kept]))
+    return np.ascontiguousarray(U[:, kept] * s[kept])
 
 
 # A map from rows of a table to rows with columns of about unit variance; `features` holds the index
@@ -347,21 +359,19 @@ VIEWS: dict[str, Callable[[Array, Array], View]] = {
     "standard, small indicators": Standard.of_small_indicators,
     "ranks, small indicators": Ranks.of_small_indicators,
 }
-# The views of short tables.
-SHORT_VIEWS = ("standard", "ranks", "indicators")
 
 
-def distinct_views(
-    X: Array, weight: Array, names: Iterable[str] = SHORT_VIEWS, step: int = 1, alike: float = 0.0
-) -> dict[str, tuple[View, Array]]:
-    """Return the views that differ on these rows, each with the rows as it shows them.
+def distinct_views(X: Array, weight: Array, step: int = 1, alike: float = 0.0) -> dict[str, View]:
+    """Return the views that differ on these rows by more than a number.
 
-    Of many rows, each `step`-th is shown.
+    Of many rows, each `step`-th is compared.
     """
     distinct: dict[str, tuple[View, Array]] = {}
-    for name in names:
-        view = VIEWS[name](X, weight)
+    for name, of in VIEWS.items():
+        view = of(X, weight)
         A = view(X[::step])
-        if not any(B.shape == A.shape and np.allclose(A, B, atol=alike + 1e-8) for _, B in distinct.values()):
+        if not any(
+            B.shape == A.shape and np.allclose(A, B, atol=alike) for _, B in distinct.values()
+        ):
             distinct[name] = view, A
-    return distinct
+    return {name: view for name, (view, _) in distinct.items()}

@@ -17,7 +17,6 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.preprocessing import OneHotEncoder
 
 from .._columns.encoder import Dates, Labels, TableEncoder
-from .._search.member import Shape
 from .._estimator.ensemble_base import ColumnEncoder, KARNetworkCV, computed_importances
 from .._estimator.network_base import KARNetwork
 from .._estimator.notebook import networks_of
@@ -26,6 +25,7 @@ from .._model.fitted import FittedModel
 from .._model.output import NumberOutput
 from .._network.infinite_width import KernelMap
 from .._network.local import LocalNetwork, Tree
+from .._search.member import Shape
 from ._check import RefusedError
 
 # The numbers of rows that a network predicts; a shape that fits one by chance does not fit both.
