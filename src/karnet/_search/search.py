@@ -79,6 +79,12 @@ class Search:
             self._judged_if_near(first.without_metric().with_kernel(PLAIN), best, self._margin)
         return sorted(self.tried, key=ERROR)
 
+    @property
+    def _leaf(self) -> int:
+        """The rows of a leaf to begin with; those of few outputs take less time."""
+        leaf = self.settings.leaf
+        return min(leaf + leaf // self.targets.Y.shape[1], self.settings.largest_leaf)
+
     # Views
 
     @cached_property
@@ -93,7 +99,7 @@ class Search:
         plain = []
         for name, view in self.views.items():
             lenses = (Lens(name, view),) * len(self.starts)
-            plain.append(self._compared(Trial(SMOOTH, lenses, settings.leaf, tuning)))
+            plain.append(self._compared(Trial(SMOOTH, lenses, self._leaf, tuning)))
         plain.sort(key=ERROR)
         most = (1.0 + settings.view_margin) * plain[0].error
         near = [each for k, each in enumerate(plain) if k < settings.n_views or each.error <= most]
@@ -140,7 +146,8 @@ class Search:
         near = [each for each in ways if each.error <= (1.0 + settings.turn_margin) * best.error]
         near = near[: settings.n_views]
         while best.leaf < min(settings.largest_leaf, len(self._shaping(0))) and self._goes_on(best):
-            large = self._compared(best.begun_with(leaf=2 * best.leaf))
+            leaf = min(2 * best.leaf, settings.largest_leaf)
+            large = self._compared(best.begun_with(leaf=leaf))
             if large.error > (1.0 - settings.gain_of_leaf) * best.error:
                 break
             best = large
@@ -154,15 +161,19 @@ class Search:
     def _rounds(self, first: Trial, most: int) -> Trial:
         """Return the best of a trial and further rounds of the metric."""
         last = best = first
+        waited = 0
         for _ in range(most):
-            if not self._goes_on(best):
+            if waited == self._patience or not self._goes_on(best):
                 break
             last = self._judged(last.next_round())
-            enough = last.error < (1.0 - self.settings.gain) * best.error
-            best = min(best, last, key=ERROR)
-            if not enough:
-                break
+            gains = last.error < (1.0 - self.settings.gain) * best.error
+            best, waited = min(best, last, key=ERROR), 0 if gains else waited + 1
         return best
+
+    @property
+    def _patience(self) -> int:
+        """The rounds without gain after which no other follows; few starts take more of them."""
+        return -(-self.settings.n_folds // (2 * len(self.starts)))
 
     def _branch(self, first: Trial, rival: Trial) -> None:
         """Try a kernel that begins with the metrics of another one."""
@@ -302,5 +313,4 @@ class Search:
         of_few = sum(len(self._shaping(k, self.settings.compared_rows)) for k in self.few)
         n_trials = self.settings.n_rounds // 2 + 3 * len(OTHERS)
         n_compared = len(self.views) + self.settings.n_views
-        leaf = self.settings.leaf
-        self.progress.plan(search=float(leaf * (n_compared * of_few + n_trials * n_rows)))
+        self.progress.plan(search=float(self._leaf * (n_compared * of_few + n_trials * n_rows)))

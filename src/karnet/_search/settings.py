@@ -14,7 +14,7 @@ class Settings:
     # The folds; each start leaves one of them out, and has metrics of its own.
     n_folds: int = 5
     # Rows over all starts: a table of n rows has about this number over n starts.
-    rows_of_starts: int = 60_000
+    rows_of_starts: int = 30_000
     # The share of the rows outside its fold that shape the metrics of a start: starts that share
     # fewer rows find more different metrics.
     shaping_share: float = 0.8
@@ -42,8 +42,9 @@ class Settings:
     share_of_directions: float = 0.85
     # Scores of an additive network join the columns if the error falls by at least this share.
     gain_of_scores: float = 0.1
-    # Rows of a leaf in the search. They double while the error falls by a share.
-    leaf: int = 1000
+    # Rows of a leaf in the search, of many outputs; a single output has twice as many. They double
+    # while the error falls by a share.
+    leaf: int = 600
     largest_leaf: int = 2000
     gain_of_leaf: float = 0.05
     # Rounds of the metric end when the error falls by less than this share.
