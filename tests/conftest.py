@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 
 # scikit-learn computes with arrays of other libraries only if this was set before SciPy's import.
 os.environ.setdefault("SCIPY_ARRAY_API", "1")
@@ -10,10 +11,9 @@ os.environ.setdefault("SCIPY_ARRAY_API", "1")
 import pytest
 
 from karnet._arrays.devices import SETTINGS
-from karnet._ensemble.average import SEARCH_SIZES
-from karnet._ensemble.leaves import LOCAL_SIZES
 from karnet._lstsq.lapack import LIMITS
 from karnet._rows.memory import SIZES
+from karnet._search import average
 from tests.offline import ASKED, forbid_network
 
 forbid_network()
@@ -42,15 +42,13 @@ def solver_sizes(monkeypatch):
 
 
 @pytest.fixture
-def search_sizes(monkeypatch):
-    """Return a function that changes sizes of the search: ``search_sizes(rows=60)``."""
-    return changes_of(SEARCH_SIZES, monkeypatch)
+def settings(monkeypatch):
+    """Return a function that changes settings of the search: ``settings(leaf=80)``."""
 
+    def change(**values):
+        monkeypatch.setattr(average, "SETTINGS", replace(average.SETTINGS, **values))
 
-@pytest.fixture
-def local_sizes(monkeypatch):
-    """Return a function that changes sizes of local members: ``local_sizes(leaf=100)``."""
-    return changes_of(LOCAL_SIZES, monkeypatch)
+    return change
 
 
 @pytest.fixture

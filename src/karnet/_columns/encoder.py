@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .frames import DATE, Column, label
 from .._util.types import Array, Indices, Mask
+from .frames import DATE, Column, label
 
 # Largest number of categories of a column with an indicator each; all rarer ones share one.
 MOST_LABELS = 100

@@ -14,13 +14,12 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from .._arrays.threads import ONE_THREAD
-from .._search.average import Average
 from .._columns.encoder import TableEncoder
-from .._search.member import Member
 from .._network.infinite_width import RidgeTargets
-from .._network.layers import Network, weighted_scores
 from .._network.local import LocalNetwork
 from .._rows.memory import evenly_spaced
+from .._search.average import Average
+from .._search.member import Member
 from .._util.checks import all_finite
 from .._util.types import Array, Indices, Mask
 from .calibration import prediction_sets
@@ -103,14 +102,17 @@ class FittedModel(Generic[Output]):
     # Predictions
 
     @property
-    def networks(self) -> list[Network | LocalNetwork]:
+    def networks(self) -> list[LocalNetwork]:
         """The networks of the members."""
         return [member.network for member in self.members]
 
     def scores(self, X: Any, device: str | None = None) -> Array:
         """Return the weighted sum of the members, of shape (k, q)."""
         with ONE_THREAD():
-            return self.offset + weighted_scores(self.networks, self.weights, X, device)
+            return self.offset + sum(
+                share * network.scores(X, device)
+                for share, network in zip(self.weights, self.networks, strict=True)
+            )
 
     def decision(self, X: Any, device: str | None = None) -> Array:
         """Return the decision function of classes, or predictions in the units of y."""

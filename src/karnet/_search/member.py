@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .._network.infinite_width import KernelMap
+from .._network.kernel_map import KernelMap
 from .._network.local import LocalNetwork
 from .._util.types import Array
 from ..kernels import KERNELS
@@ -67,7 +67,7 @@ class Member:
 
     @property
     def intercept_(self) -> list[Array]:
-        """b of the leaves of each tree, in rows."""
+        """B of the leaves of each tree, in rows."""
         return [partition.b for partition in self.network.partitions]
 
     @property

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._arrays.namespace import check_device
+from .._columns.frames import Column
 from .._estimator import validation
 from .._estimator.ensemble_base import features_of, fit_and_report
-from .._columns.frames import Column
 from .._util.progress import Report
 from .._util.types import Indices
 from ..learner import indicator
