@@ -26,6 +26,8 @@ from .layers import Layer, Network
 Splits = Sequence[Indices] | None
 # An error is smaller if it is below this share of another.
 LEAST_FALL = 0.999
+# Squares of larger ridges overflow in single precision; a row of such a ridge has no part in a fit.
+LARGEST_RIDGE = 1e19
 
 
 def kernel_network(D: Array, b: Array, kernel: KernelMap, view: None = None) -> Network:
@@ -74,7 +76,7 @@ class RidgeSystem:
     def of(cls, K: Array, weight: Array, alpha: float) -> RidgeSystem:
         """Factorise the system; if C is not positive definite, with a larger ridge."""
         stop_if_abandoned()
-        ridge = alpha / weight
+        ridge = np.minimum(alpha / weight, LARGEST_RIDGE)
         while (R := algebra.cholesky_factor(_plus(K, ridge), overwrite=True)) is None:
             ridge = np.maximum(10.0 * ridge, default_rcond(len(K)))
         ones = arrays.full(K, (len(K), 1), 1.0)
