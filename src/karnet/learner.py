@@ -17,8 +17,8 @@ from ._arrays import namespace as arrays
 from ._lstsq.problem import OverColumns, Reduce, Solution
 from ._lstsq.solve import solve
 from ._network.blockwise_loo import loo_squared_error
-from ._network.infinite_width import KernelMap
 from ._network.input_metric import input_metric, metric_root
+from ._network.kernel_map import KernelMap
 from ._network.layer_problem import LayerProblem, LayerTargets, indicator
 from ._network.layers import COUNTED_ROWS, Layer, Network, forward_through, pull_back
 from ._rows.memory import SIZES, Table, dense

@@ -351,11 +351,6 @@ class KARRegressorCV(Scored, RegressorMixin, KARNetworkCV):
     feature_names_in_ : ndarray of str
         Names of the features seen during `fit`, if all of them are strings.
 
-    References
-    ----------
-    R. F. Barber, E. J. Candes, A. Ramdas and R. J. Tibshirani, "Predictive inference with the
-    jackknife+", 2021.
-
     Examples
     --------
     >>> from sklearn.datasets import load_diabetes
@@ -427,11 +422,7 @@ class KARRegressorCV(Scored, RegressorMixin, KARNetworkCV):
     def predict_interval(self, X: Any, coverage: float = 0.9) -> NDArray[Any]:
         """Predict intervals that contain the targets of new rows with about a given probability.
 
-        They are quantiles, over the rows of the training set, of the prediction of networks fitted
-        without a row, plus or minus their error on it. Tables of at most 400 rows are divided into
-        five folds for this (CV+): scales, ridges and input metrics are selected again without the
-        rows of each fold. In longer tables each row is left out alone (jackknife+), and in the
-        leaves of trees, where one row hardly changes predictions, networks of all rows predict. On
+        They are the prediction plus or minus a quantile of the errors of left-out predictions. On
         average, the intervals contain about `coverage` of new targets. There is no guarantee for
         every distribution, because all targets have a part in the selection of views and kernels.
 

@@ -132,9 +132,9 @@ def test_drift_names_the_column_or_only_the_target():
     assert not list(drifts(["b"], [moving[:100]], y[:100], classes=False))
 
 
-def test_trees_divide_long_tables(local_sizes):
-    local_sizes(first_rows=200, later_rows=400, leaf=80, tuned_rows=80, metric_rows=200)
-    X, y = make_friedman1(1700, noise=0.5, random_state=0)
+def test_trees_divide_long_tables(settings):
+    settings(leaf=80, least_leaf=40, most_leaf=80, tuned_rows=80)
+    X, y = make_friedman1(1000, noise=0.5, random_state=0)
     y[[10, 900]] += 60.0
     found = audit(X, y, task="regression")
     assert {10, 900} <= {each.row for each in found.suspects if each.reason == "target"}

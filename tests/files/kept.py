@@ -20,9 +20,8 @@ LABELS = np.array(["low", "middle", "top"])[np.digitize(X.sum(axis=1), [1.3, 1.7
 MODELS = {
     "classifier": KARClassifier((5,), activation="tanh", alpha=1e-3, random_state=0),
     "regressor": KARRegressor((6,), hidden="random", activation="softplus", random_state=0),
-    "cv": KARRegressorCV(n_estimators=2, random_state=0),
+    "cv": KARRegressorCV(random_state=0),
     "cv-classifier": KARClassifierCV(random_state=0),
-    "cv-finite": KARRegressorCV(n_estimators=8, width=8, random_state=0),
     "deep": KARRegressor((4, 3), n_sweeps=2, direct_links=True, random_state=0),
     "exponential": KARRegressor((), output_activation="gelu"),
     "infinite": KARClassifier((np.inf,), hidden="random", activation="cos", alpha=0.1),

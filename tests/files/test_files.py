@@ -7,7 +7,6 @@ import os
 import re
 import stat
 from dataclasses import is_dataclass, replace
-from functools import lru_cache
 from pathlib import Path
 from zipfile import ZipFile
 from zoneinfo import ZoneInfo
@@ -34,10 +33,8 @@ from sklearn.preprocessing import (
 
 import karnet
 from karnet import KARClassifier, KARClassifierCV, KARRegressor, KARRegressorCV, load, save
-from karnet._search.member import Shape, fit_all
-from karnet._search.views import VIEWS, Stretched, WithScores
 from karnet._network.infinite_width import RidgeTargets
-from karnet._network.local import LocalNetwork
+from karnet._search.views import VIEWS, Stretched, WithScores
 from karnet.activations import ACTIVATIONS, Activation
 from karnet.files.types import (
     ALLOWED,
@@ -51,6 +48,7 @@ from karnet.files.types import (
 )
 from karnet.kernels import KERNELS
 from tests.files import kept
+from tests.members import member_of
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(0.05, 0.95, (40, 3))
@@ -62,6 +60,8 @@ TARGETS = {
     "one output": np.sin(3 * X[:, 0]) + X[:, 1],
     "two outputs": np.column_stack([X[:, 0] * X[:, 1], np.cos(2 * X[:, 2])]),
 }
+# Settings that divide these rows.
+LEAVES = {"leaf": 12, "least_leaf": 6, "most_leaf": 12, "tuned_rows": 12}
 every_task = pytest.mark.parametrize("task", TARGETS)
 
 
@@ -69,12 +69,6 @@ def fitted(task, **parameters):
     of_classes = "classes" in task
     estimator = (KARClassifier if of_classes else KARRegressor)(random_state=0, **parameters)
     return estimator.fit(X, TARGETS[task])
-
-
-@lru_cache
-def fitted_cv(task, width=1500):
-    kind = KARClassifierCV if "classes" in task else KARRegressorCV
-    return kind(random_state=0, n_estimators=3, width=width).fit(X, TARGETS[task])
 
 
 METHODS = ("predict", "predict_proba", "decision_function", "predict_interval", "predict_set")
@@ -114,11 +108,13 @@ def test_plain_networks_come_back(task, activation, tmp_path):
 
 
 @every_task
-@pytest.mark.parametrize("width", [1500, 12])
-def test_estimators_that_select_hyper_parameters_come_back(task, width, tmp_path):
-    estimator = fitted_cv(task, width)
-    local = [isinstance(member.network, LocalNetwork) for member in estimator.estimators_]
-    assert all(local) == any(local) == (width == 12)
+@pytest.mark.parametrize("leaves", [{}, LEAVES], ids=["one", "several"])
+def test_estimators_that_select_hyper_parameters_come_back(task, leaves, tmp_path, settings):
+    settings(**leaves)
+    kind = KARClassifierCV if "classes" in task else KARRegressorCV
+    estimator = kind(random_state=0).fit(X, TARGETS[task])
+    divided = [len(list(member.network.leaves())) > 1 for member in estimator.estimators_]
+    assert all(divided) == any(divided) == bool(leaves)
     again = assert_comes_back(estimator, tmp_path / "net.karnet")
     assert again.best_score_ == estimator.best_score_
 
@@ -129,25 +125,17 @@ def test_members_of_all_kinds_come_back(kernel, view, tmp_path):
     rows = np.column_stack([X, RNG.integers(0, 4, len(X))])
     targets = RidgeTargets(TARGETS["two outputs"], np.ones(len(X)), np.logspace(-3, 0, 3))
     seen = VIEWS[view](rows, targets.weight)
-
-    def member(shown):
-        A = shown(rows)
-        return fit_all(
-            Shape(view, kernel, depth=2), shown, A, KERNELS[kernel].geometry(A, A), targets
-        )
-
-    plain = member(seen)
-    p = plain.X_fit_.shape[1]
-    members = [
-        plain,
-        member(Stretched(seen, np.linspace(0.5, 1.0, p))),
-        member(Stretched(seen, np.eye(p) + 0.1)),
-        member(WithScores.of(seen, rows, targets)),
-    ]
-    estimator = KARRegressorCV(random_state=0, n_estimators=1).fit(rows, TARGETS["two outputs"])
-    trimmed = tuple(each.trimmed(targets) for each in members)
+    p = len(seen.features)
+    shown = (
+        seen,
+        Stretched(seen, np.linspace(0.5, 1.0, p)),
+        Stretched(seen, np.eye(p) + 0.1),
+        WithScores.of(seen, rows, targets),
+    )
+    members = tuple(member_of(each, kernel, rows, targets, 20, n_trees=2) for each in shown)
+    estimator = KARRegressorCV(random_state=0).fit(rows, TARGETS["two outputs"])
     weights = np.array([0.2, 0.3, 0.6, 0.1])
-    estimator.model_ = replace(estimator.model_, members=trimmed, weights=weights)
+    estimator.model_ = replace(estimator.model_, members=members, weights=weights)
     assert_comes_back(estimator, tmp_path / "net.karnet", rows + 0.01)
 
 

@@ -22,7 +22,7 @@ def run(monkeypatch):
 
 def test_five_sites_get_the_pooled_network(run, capsys):
     ran = run("five_sites")
-    assert ran["difference"] < 1e-8
+    assert ran["difference"] < 1e-5
     assert ran["forgotten"] < 1e-8
     assert "difference from the pooled network" in capsys.readouterr().out
 
@@ -59,7 +59,7 @@ def test_a_device_gives_the_network_of_this_machine(run):
 def test_a_graph_gives_the_probabilities_of_its_pipeline(run):
     pytest.importorskip("skl2onnx")
     pytest.importorskip("onnxruntime")
-    assert run("onnx_graph")["difference"] < 1e-8
+    assert run("onnx_graph")["difference"] < 1e-5
 
 
 def test_a_mixed_table_is_learned_and_kept(run):

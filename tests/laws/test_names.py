@@ -14,7 +14,7 @@ STILL_DOUBLE = {
     "Array": {"_util/types.py", "inspection/_common.py"},
     "Columns": {"cli/_explain.py", "tables/_columns.py"},
     "Function": {"activations.py", "export/_functions.py"},
-    "Labels": {"_ensemble/columns.py", "_estimator/targets.py"},
+    "Labels": {"_columns/encoder.py", "_estimator/targets.py"},
     "Report": {"_util/progress.py", "learner.py"},
     "Table": {"_rows/memory.py", "tables/_table.py"},
     "Tree": {"_network/local.py", "files/_tree.py"},

@@ -179,10 +179,10 @@ def test_indicators_of_a_column_are_shuffled_together():
     assert net.feature_importances_se_[0] < 0.2
 
 
-def test_importances_in_the_leaves_of_trees(local_sizes):
-    local_sizes(first_rows=200, later_rows=400, leaf=80, tuned_rows=80, metric_rows=200)
-    X, y = make_friedman1(1700, n_features=7, random_state=0)
-    net = KARRegressorCV(width=200, random_state=0).fit(X, y)
+def test_importances_in_the_leaves_of_trees(settings):
+    settings(leaf=80, least_leaf=40, most_leaf=80, tuned_rows=80)
+    X, y = make_friedman1(600, n_features=7, random_state=0)
+    net = KARRegressorCV(random_state=0).fit(X, y)
     assert net.feature_importances_[5:].max() < 0.02
     assert set(np.argsort(-net.feature_importances_)[:3]) == {0, 1, 3}
 

@@ -12,7 +12,7 @@ from sklearn.datasets import make_moons
 from sklearn.model_selection import cross_val_score
 
 from karnet import KARClassifier, KARRegressor, lstsq
-from karnet._network.infinite_width import KernelMap
+from karnet._network.kernel_map import KernelMap
 from karnet._network.layers import outputs
 from karnet._rows.memory import Rows
 from karnet.activations import ACTIVATIONS

@@ -7,7 +7,7 @@ import pytest
 
 from karnet import KARRegressor, KARRegressorCV, lstsq
 from karnet._estimator.notebook import networks_of
-from karnet._network.infinite_width import KernelMap
+from karnet._network.kernel_map import KernelMap
 from karnet._network.layer_problem import LayerProblem, LayerTargets
 from karnet._network.layers import Layer, Network, outputs, pull_back, scores
 from karnet._rows.memory import Rows
@@ -198,15 +198,15 @@ def test_a_wide_layer_is_pulled_back_through_its_pseudoinverse(shape, rank):
 
 
 @pytest.mark.parametrize("device", [None, "cpu"])
-def test_a_view_is_applied_before_everything_else(device, block_sizes):
+def test_predictions_do_not_depend_on_blocks_or_the_device(device, block_sizes):
     if device is not None:
         pytest.importorskip("torch")
     rng = np.random.default_rng(0)
-    X, f = rng.standard_normal((500, 4)), ACTIVATIONS["tanh"]
+    X, f = rng.standard_normal((500, 2)), ACTIVATIONS["tanh"]
     layers = tuple(drawn_layers(rng, [3, 6, 2], [f, f]))
     kernel = KernelMap("gaussian", Z=rng.standard_normal((3, 2)))
-    network = Network(layers, input_map=kernel, view=lambda X: np.abs(X[:, :2]))
-    expected = scores(Network(layers, input_map=kernel), np.abs(X[:, :2]))
+    network = Network(layers, input_map=kernel)
+    expected = layers[1].linear(f(layers[0].linear(kernel(X))))
     np.testing.assert_allclose(scores(network, X, device), expected, atol=1e-12)
     np.testing.assert_allclose(outputs(network, X, device), np.tanh(expected), atol=1e-12)
     block_sizes(block=300, chunk=200, copied=300, shortest=16)
@@ -214,7 +214,7 @@ def test_a_view_is_applied_before_everything_else(device, block_sizes):
     np.testing.assert_allclose(layers[-1].linear(network.features(X)), expected, atol=1e-12)
 
 
-def test_an_estimator_predicts_the_mean_of_its_networks():
+def test_an_estimator_predicts_the_sum_of_its_networks():
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, (40, 3))
     Y = np.column_stack([np.sin(X[:, 0]), X[:, 1] * X[:, 2]])
@@ -224,5 +224,6 @@ def test_an_estimator_predicts_the_mean_of_its_networks():
         (network,) = networks_of(net)
         np.testing.assert_array_equal(outputs(network, X), net.predict(X))
     net = KARRegressorCV(random_state=0).fit(X, Y)
-    mean = np.mean([scores(each, X) for each in networks_of(net)], axis=0)
-    np.testing.assert_allclose(mean * Y.std(axis=0) + Y.mean(axis=0), net.predict(X))
+    parts = zip(net.weights_, networks_of(net), strict=True)
+    total = net.model_.offset + sum(weight * each.scores(X) for weight, each in parts)
+    np.testing.assert_allclose(total * Y.std(axis=0) + Y.mean(axis=0), net.predict(X))

@@ -5,32 +5,26 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from karnet._ensemble.local_members import fit_local
-from karnet._ensemble.local_search import Round
-from karnet._search.member import Shape
-from karnet._search.views import VIEWS
+from karnet._model.influence import left_out_predictions
 from karnet._network.infinite_width import DualSolution, RidgeTargets
 from karnet._network.input_metric import outer_products
 from karnet._network.local import grow_tree, local_metric
-from karnet._rows.streamed import Passes
+from karnet._search.views import VIEWS
 from karnet.kernels import KERNELS
+from tests.members import member_of
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((700, 4))
 Y = np.column_stack([np.sin(2.0 * X[:, 0]) + X[:, 1], X[:, 0] * X[:, 2]])
 RIDGES = np.logspace(-4, 0, 5)
-NOTHING = np.empty(0, dtype=np.intp)
 
 
-def targets_of(weight=None):
-    return RidgeTargets(Y, np.ones(len(X)) if weight is None else weight, RIDGES)
-
-
-def member(kernel, leaf, scored=NOTHING, n_trees=2, targets=None, alpha=1e-2):
-    targets = targets_of() if targets is None else targets
-    found = Round(VIEWS["standard"](X, targets.weight), Shape("standard", kernel), alpha)
-    A, rng = found.view(X).astype(np.float32), np.random.RandomState(0)
-    return fit_local(found, lambda _: n_trees, A, targets, scored, leaf, rng, Passes())
+def member(kernel, leaf, n_trees=2, weight=None, alpha=1e-2):
+    weight = np.ones(len(X)) if weight is None else weight
+    targets, view = RidgeTargets(Y, weight, RIDGES), VIEWS["standard"](X, weight)
+    # The search solves in double precision for small ridges, too.
+    dtype = np.float64 if alpha < 1e-3 else np.float32
+    return member_of(view, kernel, X, targets, leaf, n_trees, alpha, dtype)
 
 
 @pytest.mark.parametrize("most", [1, 30, 64, 700, 1000])
@@ -57,8 +51,8 @@ def test_equal_rows_stay_together_and_are_thinned():
 @pytest.mark.parametrize("kernel", ["laplace_l1", "laplace", "gaussian"])
 @pytest.mark.parametrize("alpha", [1e-6, 1e-2])
 def test_a_leaf_predicts_as_a_kernel_ridge_of_its_rows(kernel, alpha):
-    targets = RidgeTargets(Y, RNG.uniform(0.5, 2.0, len(X)), np.array([alpha]))
-    found = member(kernel, 200, targets=targets, alpha=alpha)
+    targets = RidgeTargets(Y, RNG.uniform(0.5, 2.0, len(X)), RIDGES)
+    found = member(kernel, 200, weight=targets.weight, alpha=alpha)
     A = found.view(X).astype(np.float32).astype(float)
     expected = np.zeros_like(Y)
     for partition in found.network.partitions:
@@ -73,30 +67,29 @@ def test_a_leaf_predicts_as_a_kernel_ridge_of_its_rows(kernel, alpha):
     )
 
 
-def test_left_out_predictions_are_those_of_leaves_without_the_row():
-    scored = np.arange(0, 700, 50)
-    targets = RidgeTargets(Y, np.ones(len(X)), np.array([1e-4]))
-    found = member("gaussian", 200, scored, n_trees=1, targets=targets, alpha=1e-4)
-    assert np.isnan(np.delete(found.left_out, scored, axis=0)).all()
-    (partition,), A = found.network.partitions, found.view(X).astype(np.float32)
-    for i in scored:
-        ((k, _),) = partition.tree.route(A[i : i + 1])
-        rows = partition.rows[partition.starts[k] : partition.starts[k + 1]]
-        rows = rows[rows != i]
-        B = A.astype(float)
-        K = KERNELS["gaussian"](B[rows], B[rows], found.scale)
-        solution = DualSolution.of(K, targets.of(rows), 1e-4)
-        shown = KERNELS["gaussian"](B[i : i + 1], B[rows], found.scale)
-        np.testing.assert_allclose(
-            found.left_out[i], (shown @ solution.D + solution.b)[0], atol=1e-6
-        )
+@pytest.mark.parametrize("n_trees", [1, 2])
+def test_left_out_predictions_are_those_of_leaves_without_the_row(n_trees):
+    targets, scored = RidgeTargets(Y, np.ones(len(X)), RIDGES), np.arange(0, 700, 50)
+    network = (found := member("gaussian", 200, n_trees, alpha=1e-1)).network
+    left_out = left_out_predictions(found, Y, targets.weight)
+    A, kernel = found.X_fit_.astype(float), KERNELS["gaussian"]
+    expected = np.zeros((len(scored), 2))
+    for new, i in enumerate(scored):
+        for leaf in network.reached(found.X_fit_[i : i + 1]):
+            rows = leaf.centres[leaf.centres != i]
+            K = kernel(A[rows], A[rows], found.scale)
+            solution = DualSolution.of(K, targets.of(rows), 1e-1)
+            shown = kernel(A[i : i + 1], A[rows], found.scale)
+            expected[new] += leaf.share * (shown @ solution.D + solution.b)[0]
+    np.testing.assert_allclose(left_out[scored], expected, atol=1e-4)
 
 
 def test_one_leaf_is_the_kernel_network_of_all_rows():
-    found = member("gaussian", 700 * 2, n_trees=5)
-    assert len(found.network.partitions) == 1
-    leaf = found.network.leaf(found.network.partitions[0], 0)
-    np.testing.assert_allclose(leaf.scores(found.view(X)), found.network.scores(X), atol=1e-3)
+    found = member("gaussian", 700, n_trees=1)
+    (leaf,) = found.network.leaves()
+    A = found.view(X)
+    np.testing.assert_allclose(leaf.network.scores(A), found.network.scores(X), atol=1e-3)
+    np.testing.assert_allclose(leaf.doubled.network.scores(A), leaf.network.scores(A), atol=1e-3)
 
 
 def test_predictions_do_not_depend_on_the_rows_beside_them(block_sizes):
@@ -109,9 +102,11 @@ def test_predictions_do_not_depend_on_the_rows_beside_them(block_sizes):
 
 
 def test_the_metric_of_leaves_is_the_sum_of_theirs():
-    network = member("gaussian", 2 * 700).network
-    A = network.view(X)[:40]
-    leaf = network.leaf(network.partitions[0], 0)
+    network = member("gaussian", 200).network
+    A = network.view(X)[:40].astype(np.float32)
     found = local_metric(network, A, np.ones(40), diagonal=False)
-    expected = outer_products(leaf, A.astype(np.float32), np.ones(40), diagonal=False)
+    expected = sum(
+        0.5 * outer_products(leaf.network, A[leaf.rows], np.ones(len(leaf.rows)))
+        for leaf in network.reached(A)
+    )
     np.testing.assert_allclose(found, expected, atol=1e-5 * np.abs(expected).max())

@@ -16,8 +16,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from karnet import KARClassifier, KARRegressor
-from karnet._network.infinite_width import KernelMap, kernel_network
+from karnet._network.infinite_width import kernel_network
 from karnet._network.input_metric import input_metric, sensitivities
+from karnet._network.kernel_map import KernelMap
 from karnet._network.layers import Layer, Network, scores
 from karnet._rows.memory import Rows
 from karnet.activations import ACTIVATIONS, Activation
@@ -70,7 +71,7 @@ def test_sensitivities_are_the_slopes_of_the_scores(name, widths, direct_links):
 def test_sensitivities_of_kernel_networks_are_the_slopes_of_the_scores(kernel, direct_links):
     rng = np.random.default_rng(0)
     kernel_map = KernelMap(kernel, 1.5, 2, direct_links, Z=rng.standard_normal((9, 3)))
-    net = kernel_network(rng.standard_normal((9, 2)), np.zeros(2), kernel_map, None)
+    net = kernel_network(rng.standard_normal((9, 2)), np.zeros(2), kernel_map)
     X, step = rng.standard_normal((7, 3)), 1e-6
     found = np.stack(list(sensitivities(net, X)), axis=2)
     for j, unit in enumerate(step * np.eye(3)):

@@ -244,9 +244,9 @@ def test_lazy_answers_are_those_of_the_network_that_was_asked(table):
 
 
 @pytest.fixture
-def few_local_rows(local_sizes):
+def few_local_rows(settings):
     """So small local members that a table is divided into many leaves in little time."""
-    local_sizes(first_rows=300, later_rows=600, leaf=100, tuned_rows=100, metric_rows=200)
+    settings(leaf=100, least_leaf=50, most_leaf=100, tuned_rows=100)
 
 
 def assert_same_average(net, expected, X):

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._arrays.namespace import check_device, is_foreign, like, on_host
 from .._arrays.threads import one_thread_if_narrow
-from .._network.infinite_width import KernelMap
+from .._network.kernel_map import KernelMap
 from .._network.layers import Layer, Network, outputs, scores
 from .._rows.device import on_device
 from .._rows.memory import Rows, Table
@@ -254,9 +254,9 @@ class KARNetwork(KAREstimator):
         self.layers_, self._learned_plan = reports, plan
         self.activations_ = list(plan.activations)
         self._direct_links, self._input_map = network.direct_links, network.input_map
-        if isinstance(network.input_map, KernelMap):
+        if network.kernel is not None:
             (last,) = network.layers
-            self.X_fit_, self.dual_coef_, self.intercept_ = network.input_map.Z, last.V, last.w
+            self.X_fit_, self.dual_coef_, self.intercept_ = network.kernel.Z, last.V, last.w
         else:
             self.coefs_ = [layer.V for layer in network.layers]
             self.intercepts_ = [layer.w for layer in network.layers]

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any
 
-import numpy as np
 from sklearn import get_config
 from sklearn.base import BaseEstimator
 from sklearn.utils import estimator_html_repr
@@ -20,14 +19,11 @@ ABOUT_LAYERS = (
     "problem, relative to the target. outside: share of values outside the activation's domain. "
     "clipped: share of targets outside the domain of its inverse."
 )
-MEMBERS = (
-    *("network", "view", "kernel", "activation", "hidden layers", "units", "scale", "metric"),
-    *("ridge", "squared error"),
-)
+MEMBERS = ("network", "view", "kernel", "scale", "metric", "leaves", "ridge", "squared error")
 ABOUT_MEMBERS = (
     "view: the transformation of the inputs. metric: how often the view was stretched by the input "
-    "metric. squared error: of left-out predictions; for numbers in units of their standard "
-    "deviation."
+    "metric. leaves: parts of the table with a solution each. squared error: of left-out "
+    "predictions; for numbers in units of their standard deviation."
 )
 
 
@@ -96,11 +92,9 @@ def table_of_members(members: Sequence[Any]) -> TextTable:
             str(k),
             member.shape.view,
             member.shape.kernel,
-            member.activation,
-            str(len(member.hidden_layer_sizes)),
-            "∞" if np.isinf(member.width) else str(int(member.width)),
             f"{member.scale:.3g}",
             str(member.shape.rounds),
+            str(sum(map(len, member.intercept_))),
             f"{member.alpha_:.2e}",
             f"{member.error:.4f}",
         )

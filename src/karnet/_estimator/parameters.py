@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from .._lstsq.solve import check_rcond, check_solver
-from .._network.infinite_width import infinite_layers
+from .._network.kernel_map import infinite_layers
 from .._network.layers import Layer
 from .._util.checks import check_flag, check_non_negative, check_one_of, check_positive_integer
 from .._util.messages import shown

@@ -16,7 +16,6 @@ import numpy as np
 from .._arrays.threads import ONE_THREAD
 from .._columns.encoder import TableEncoder
 from .._network.infinite_width import RidgeTargets
-from .._network.layers import Network, weighted_scores
 from .._network.local import LocalNetwork
 from .._rows.memory import evenly_spaced
 from .._search.average import Average
@@ -103,14 +102,17 @@ class FittedModel(Generic[Output]):
     # Predictions
 
     @property
-    def networks(self) -> list[Network | LocalNetwork]:
+    def networks(self) -> list[LocalNetwork]:
         """The networks of the members."""
         return [member.network for member in self.members]
 
     def scores(self, X: Any, device: str | None = None) -> Array:
         """Return the weighted sum of the members, of shape (k, q)."""
         with ONE_THREAD():
-            return self.offset + weighted_scores(self.networks, self.weights, X, device)
+            return self.offset + sum(
+                share * network.scores(X, device)
+                for share, network in zip(self.weights, self.networks, strict=True)
+            )
 
     def decision(self, X: Any, device: str | None = None) -> Array:
         """Return the decision function of classes, or predictions in the units of y."""

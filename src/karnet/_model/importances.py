@@ -15,7 +15,7 @@ from .._rows.memory import in_order
 from .._search.member import Member
 from .._util.types import Array, Indices
 from .evidence import RowSample
-from .influence import LeftOutRows, parts_of
+from .influence import LeftOutRows
 
 # About the number of shuffled rows of a column, and the largest number of shuffles.
 SHUFFLED_ROWS = 4000
@@ -75,7 +75,7 @@ def rises_of_error(
     the order of such rises would be chance.
     `weights` and `offset` are those of the sum of the members. `origins` are the columns of which
     the features were made: features of one column are shuffled together. `row_weight` are the
-    weights of all training rows. If trees divide the rows, the first tree of each member is used.
+    weights of all training rows.
     """
     columns = np.unique(origins)
     of_row = sum(_operations(member) for member in members) * max(len(columns), 1)
@@ -158,7 +158,7 @@ def _root_shares(rises: Array) -> Array:
 
 def _operations(member: Member) -> float:
     """Return about the number of operations that predict a row."""
-    n_centres = max(len(part.centres) for part in parts_of(member, member.X_fit_[:1], 1))
+    n_centres = sum(len(leaf.centres) for leaf in member.network.reached(member.X_fit_[:1]))
     return float(n_centres * (member.X_fit_.shape[1] + KERNEL_OPERATIONS))
 
 

@@ -8,77 +8,33 @@ In the leaves of trees, a row has a part in the predictions of its own leaves on
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 
 from .._arrays import namespace as arrays
-from .._network.infinite_width import KernelMap, RidgeSystem
-from .._network.layers import Network
-from .._network.local import LocalNetwork
+from .._network.infinite_width import RidgeSystem
+from .._network.local import Leaf
 from .._rows.memory import in_order
 from .._search.member import Member
 from .._util.types import Array, Indices, Mask
 
 
-class Part(NamedTuple):
-    """A part of a member that predicts some rows: all of it, or a leaf of a tree."""
+def system_of(leaf: Leaf, weight: Array, alpha: float, device: str | None) -> RidgeSystem:
+    """Return the system that the coefficients of a leaf solve, in their precision.
 
-    place: tuple[int, int]  # the numbers of the tree and of the leaf
-    share: float  # of the part in the prediction of the member
-    network: Network  # for rows as the view shows them
-    centres: Indices  # the training rows of the part
-    rows: Indices  # the rows that it predicts
-
-    @property
-    def kernel(self) -> KernelMap:
-        """The map to the kernel with the centres, in double precision."""
-        kernel = self.network.input_map
-        assert isinstance(kernel, KernelMap)
-        return kernel.at(kernel.Z.astype(np.float64, copy=False))
-
-    @property
-    def D(self) -> Array:
-        """The coefficients of the centres."""
-        return self.network.layers[-1].V.astype(np.float64, copy=False)
-
-    @property
-    def b(self) -> Array:
-        """The bias."""
-        return self.network.layers[-1].w
-
-    def system(self, weight: Array, alpha: float, device: str | None) -> RidgeSystem:
-        """Return the system that the coefficients solve, for the weights of all training rows.
-
-        It has the precision of the coefficients.
-        """
-        kernel = self.network.input_map
-        assert isinstance(kernel, KernelMap)
-        Z = kernel.Z if device is None else arrays.upload(kernel.Z, device)
-        return RidgeSystem.of(kernel.at(Z)(Z), weight[self.centres], alpha)
-
-
-def parts_of(member: Member, A: Array, n_trees: int | None = None) -> Iterator[Part]:
-    """Yield the parts of a member that predict rows A of its view.
-
-    Only the first `n_trees` trees are used if it is given.
+    `weight` holds the weights of all training rows.
     """
-    network = member.network
-    if not isinstance(network, LocalNetwork):
-        whole = Network(network.layers, input_map=network.input_map)
-        yield Part((0, 0), 1.0, whole, np.arange(len(member.X_fit_)), np.arange(len(A)))
-        return
-    partitions = network.partitions[:n_trees]
-    routed = A.astype(network.kernel.Z.dtype, copy=False)
-    for number, partition in enumerate(partitions):
-        for k, rows in partition.tree.route(routed):
-            centres = partition.rows[partition.starts[k] : partition.starts[k + 1]]
-            leaf = network.leaf(partition, k)
-            yield Part((number, k), 1.0 / len(partitions), leaf, centres, rows)
+    Z = leaf.kernel.Z if device is None else arrays.upload(leaf.kernel.Z, device)
+    return RidgeSystem.of(leaf.kernel.at(Z)(Z), weight[leaf.centres], alpha)
+
+
+def _kernel_with(leaf: Leaf, A: Array) -> Array:
+    """Return the kernel of the rows that a leaf predicts with its centres, in double precision."""
+    Z, new = (each.astype(np.float64, copy=False) for each in (leaf.kernel.Z, A[leaf.rows]))
+    return leaf.kernel.at(Z)(new)
 
 
 def changes_without_rows(
@@ -92,14 +48,14 @@ def changes_without_rows(
     """
     n, q = len(weight), member.network.n_outputs
     changes, alike = np.zeros((len(A), n, q)), np.zeros((len(A), n))
-    for part in parts_of(member, A):
-        system = part.system(weight, member.alpha_, device)
-        K = part.kernel(A[part.rows].astype(np.float64, copy=False))
+    for leaf in member.network.reached(A):
+        system = system_of(leaf, weight, member.alpha_, device)
+        K = _kernel_with(leaf, A)
         columns = arrays.to_numpy(system.times(arrays.like(system.u, np.ascontiguousarray(K.T))))
         slopes = _quotient(columns.T + arrays.to_numpy(system.m), system.diagonal())
-        where = np.ix_(part.rows, part.centres)
-        changes[where] -= part.share * slopes[:, :, None] * part.D
-        alike[where] += part.share * K
+        where = np.ix_(leaf.rows, leaf.centres)
+        changes[where] -= leaf.share * slopes[:, :, None] * leaf.D
+        alike[where] += leaf.share * K
     return changes, alike
 
 
@@ -114,59 +70,53 @@ class LeftOutRows:
     """The map from changed copies of training rows to predictions without the original row."""
 
     member: Member
-    n_trees: int
-    own: dict[tuple[int, int], tuple[Indices, Array, Array]]
+    # For each leaf the rows in it, which ascend, with rows of M, values of m, and ``a_i / M_ii``.
+    own: dict[tuple[int, int], tuple[Indices, Array, Array, Array]]
 
     @classmethod
     def of(
-        cls,
-        member: Member,
-        A: Array,
-        numbers: Indices,
-        weight: Array,
-        device: str | None,
-        n_trees: int = 1,
+        cls, member: Member, A: Array, numbers: Indices, weight: Array, device: str | None
     ) -> LeftOutRows:
         """Return the map for training rows of some numbers, which are A as the view shows them."""
         own = {}
-        for part in parts_of(member, A, n_trees):
-            order = np.argsort(part.centres, kind="stable")
-            rank = np.searchsorted(part.centres, numbers[part.rows], sorter=order)
-            centre = order[np.minimum(rank, len(order) - 1)]
-            is_centre = part.centres[centre] == numbers[part.rows]
-            rows, centre = part.rows[is_centre], centre[is_centre]
-            system = part.system(weight, member.alpha_, device)
-            units = np.zeros((len(part.centres), len(rows)))
-            units[centre, np.arange(len(rows))] = 1.0
-            M = arrays.to_numpy(system.times(arrays.like(system.u, units)))
-            # The last row is for the constant of the kernel expansion.
-            M = np.vstack([M, arrays.to_numpy(system.m)[centre]])
-            diagonal = M[centre, np.arange(len(rows))]
-            own[part.place] = rows, M, _quotient(part.D[centre].T, diagonal).T
-        return cls(member, n_trees, own)
+        for leaf in member.network.reached(A):
+            order = np.argsort(leaf.centres, kind="stable")
+            centre, is_centre = _places(leaf.centres[order], numbers[leaf.rows])
+            rows, centre = leaf.rows[is_centre], order[centre[is_centre]]
+            system = system_of(leaf, weight, member.alpha_, device)
+            M = _columns_of(system, centre)
+            factor = _quotient(leaf.D[centre].T, M[centre, np.arange(len(rows))]).T
+            own[leaf.place] = rows, M.T.copy(), arrays.to_numpy(system.m)[centre], factor
+        return cls(member, own)
 
     def __call__(self, A: Array) -> Array:
         """Return the predictions for rows A of the view, copies of the rows in their order."""
         total = np.zeros((len(A), self.member.network.n_outputs))
-        for part in parts_of(self.member, A, self.n_trees):
-            K = part.kernel(A[part.rows].astype(np.float64, copy=False))
-            scores = part.b + K @ part.D
-            if part.place in self.own:
-                scores -= self._effect(part, K)
-            total[part.rows] += part.share * scores
+        for leaf in self.member.network.reached(A):
+            K = _kernel_with(leaf, A)
+            scores = leaf.b + K @ leaf.D
+            if leaf.place in self.own:
+                scores -= self._effect(leaf, K)
+            total[leaf.rows] += leaf.share * scores
         return total
 
-    def _effect(self, part: Part, K: Array) -> Array:
+    def _effect(self, leaf: Leaf, K: Array) -> Array:
         """Return the part of scores that is due to the original row of each copy."""
-        rows, M, factor = self.own[part.place]
-        place = {int(row): k for k, row in enumerate(rows)}
-        column = np.array([place.get(int(row), -1) for row in part.rows])
-        known = column >= 0
-        effect = np.zeros((len(part.rows), factor.shape[1]))
-        columns = column[known]
-        slopes = np.einsum("ij,ji->i", K[known], M[:-1, columns]) + M[-1, columns]
-        effect[known] = slopes[:, None] * factor[columns]
+        rows, M, m, factor = self.own[leaf.place]
+        place, known = _places(rows, leaf.rows)
+        effect = np.zeros((len(leaf.rows), factor.shape[1]))
+        own = place[known]
+        slopes = np.einsum("ij,ij->i", K[known], M[own]) + m[own]
+        effect[known] = slopes[:, None] * factor[own]
         return effect
+
+
+def _places(ascending: Indices, wanted: Indices) -> tuple[Indices, Mask]:
+    """Return the place of each wanted number among some that ascend, and which are there."""
+    if not len(ascending):
+        return np.zeros(len(wanted), dtype=np.intp), np.zeros(len(wanted), dtype=bool)
+    place = np.minimum(np.searchsorted(ascending, wanted), len(ascending) - 1)
+    return place, ascending[place] == wanted
 
 
 def left_out_predictions(
@@ -179,46 +129,41 @@ def left_out_predictions(
 ) -> Array:
     """Return the left-out predictions of all training rows, without the rows that are removed.
 
-    Y are the targets of the training rows. Removed rows, and rows that are not centres of the first
-    tree, have NaN. Leaves without a row that is wanted have NaN too. A fit without the rows S has
-    the coefficients ``a - M_S M_SS^-1 a_S``, and its M is ``M - M_S M_SS^-1 M_S'``.
+    Y are the targets of the training rows. Removed rows, and rows that are no centres, have NaN.
+    Leaves without a row that is wanted have NaN too. A fit without the rows S has the coefficients
+    ``a - M_S M_SS^-1 a_S``, and its M is ``M - M_S M_SS^-1 M_S'``.
     """
-    out = np.full(Y.shape, np.nan)
-    with closing(
-        in_order(partial(_of_part, member, weight, removed, device), _leaves(member))
-    ) as f:
-        for centres, quotients in f:
-            out[centres] = Y[centres] - quotients
-    return out
-
-
-def _leaves(member: Member) -> list[Part]:
-    """Return all parts of the first tree of a member, without rows that they predict."""
-    network, nothing = member.network, np.arange(0)
-    if not isinstance(network, LocalNetwork):
-        return list(parts_of(member, member.X_fit_[:0]))
-    partition = network.partitions[0]
-    ends = zip(partition.starts[:-1], partition.starts[1:], strict=True)
-    return [
-        Part((0, k), 1.0, network.leaf(partition, k), partition.rows[start:end], nothing)
-        for k, (start, end) in enumerate(ends)
+    errors, count = np.zeros(Y.shape), np.zeros(len(Y))
+    leaves = [
+        leaf for leaf in member.network.leaves() if wanted is None or wanted[leaf.centres].any()
     ]
+    with closing(in_order(partial(_of_leaf, member, weight, removed, device), leaves)) as found:
+        for centres, quotients in found:
+            errors[centres] += quotients
+            count[centres] += 1.0
+    with np.errstate(invalid="ignore"):
+        return np.asarray(Y - errors / count[:, None])
 
 
-def _of_part(
-    member: Member, weight: Array, removed: Mask | None, device: str | None, part: Part
+def _of_leaf(
+    member: Member, weight: Array, removed: Mask | None, device: str | None, leaf: Leaf
 ) -> tuple[Indices, Array]:
-    """Return the centres of a part, and their coefficients over the diagonal of M."""
-    system = part.system(weight, member.alpha_, device)
-    a, diagonal = part.D.copy(), system.diagonal().astype(np.float64)
-    gone = np.arange(0) if removed is None else np.flatnonzero(removed[part.centres])
+    """Return the centres of a leaf, and their coefficients over the diagonal of M."""
+    system = system_of(leaf, weight, member.alpha_, device)
+    a, diagonal = leaf.D.astype(np.float64), system.diagonal().astype(np.float64)
+    gone = np.arange(0) if removed is None else np.flatnonzero(removed[leaf.centres])
     if len(gone):
-        units = np.zeros((len(a), len(gone)))
-        units[gone, np.arange(len(gone))] = 1.0
-        M = arrays.to_numpy(system.times(arrays.like(system.u, units)))
+        M = _columns_of(system, gone)
         solved = np.linalg.lstsq(M[gone], M.T, rcond=None)[0]
         diagonal = diagonal - np.sum(M * solved.T, axis=1)
         a = a - solved.T @ a[gone]
         diagonal[gone] = np.nan
     with np.errstate(invalid="ignore", divide="ignore"):
-        return part.centres, a / diagonal[:, None]
+        return leaf.centres, a / diagonal[:, None]
+
+
+def _columns_of(system: RidgeSystem, rows: Indices) -> Array:
+    """Return the columns of M of some rows."""
+    units = np.zeros((len(system.u), len(rows)))
+    units[rows, np.arange(len(rows))] = 1.0
+    return np.asarray(arrays.to_numpy(system.times(arrays.like(system.u, units))))

@@ -13,7 +13,6 @@ import numpy as np
 from .._rows.memory import block_slices
 from .._search.member import Member
 from .._util.types import Array, Indices
-from .influence import parts_of
 
 # The least kernel value whose logarithm is used.
 LEAST = 1e-300
@@ -25,7 +24,7 @@ def distances(
     """Return the distances of rows to the training row that is most alike.
 
     `numbers` are the numbers of rows that are training rows themselves: their distances are those
-    to all other rows. Rows are looked for in the first tree of each member.
+    to all other rows. Rows are looked for in the leaves that a row reaches.
     """
     total = np.zeros(len(X))
     for rows in block_slices(*X.shape):
@@ -37,11 +36,11 @@ def distances(
 
 def _distances(member: Member, A: Array, own: Indices | None) -> Array:
     alike = np.zeros(len(A))
-    for part in parts_of(member, A, 1):
-        for chunk in block_slices(len(part.rows), len(part.centres)):
-            rows = part.rows[chunk]
-            K = part.network.features(A[rows])
+    for leaf in member.network.reached(A):
+        for chunk in block_slices(len(leaf.rows), len(leaf.centres)):
+            rows = leaf.rows[chunk]
+            K = leaf.kernel(A[rows])
             if own is not None:
-                K[part.centres == own[rows][:, None]] = 0.0
-            alike[rows] = K.max(axis=1, initial=0.0)
+                K[leaf.centres == own[rows][:, None]] = 0.0
+            alike[rows] = np.maximum(alike[rows], K.max(axis=1, initial=0.0))
     return np.asarray(-np.log(np.maximum(alike, LEAST)))

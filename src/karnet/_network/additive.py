@@ -11,7 +11,7 @@ import numpy as np
 from .._util.types import Array
 from ..activations import ACTIVATIONS
 from ..loo import RidgePath
-from .infinite_width import RidgeTargets, last_of_least
+from .infinite_width import RidgeTargets
 from .layers import Layer, Network
 
 # Largest number of units of an input, and of all inputs.
@@ -35,8 +35,9 @@ def fit_additive(A: Array, targets: RidgeTargets) -> Network | None:
     if not len(path.eigenvalues):
         return None
     alphas = targets.ridges * path.eigenvalues.mean()
-    errors = [targets.error(left_out) for left_out in path.loo_path(alphas)]
-    b, *W = path.coef(float(alphas[last_of_least(errors)]))
+    errors = np.array([targets.error(left_out) for left_out in path.loo_path(alphas)])
+    # Of equal errors, that of the largest ridge.
+    b, *W = path.coef(float(alphas[errors == errors.min()][-1]))
     return Network((hidden, Layer(np.array(W), b, ACTIVATIONS["identity"])))
 
 

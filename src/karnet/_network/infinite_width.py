@@ -1,16 +1,14 @@
-"""Infinitely wide random layers: kernels in place of weights, and ridge solutions in the dual.
+"""Ridge solutions in the dual, for the output layer above infinitely wide layers.
 
-Of the features A that the output layer sees, only the product ``K = A A'`` is known, from
-`karnet.kernels`. With ``V = A' D`` the ridge problem of the output layer becomes a problem for D,
-which has one row per row of the training set. The network predicts ``f(b + K(x, X) D)``: a single
-layer above a kernel map.
+Of the features A that the output layer sees, only the kernel ``K = A A'`` is known. With ``V = A'
+D`` the ridge problem of the output layer becomes a problem for D, which has one row per row of the
+training set. The network predicts ``f(b + K(x, X) D)``: a single layer above a kernel map.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -20,79 +18,21 @@ from .._arrays.threads import stop_if_abandoned
 from .._lstsq.lapack import default_rcond
 from .._lstsq.ridge_factor import left_out_divisor
 from .._util.types import Array, Indices
-from ..activations import ACTIVATIONS, Activation, Function
-from ..kernels import KERNELS, kernel_blocks
-from ..loo import RidgePath
+from ..activations import ACTIVATIONS
+from .kernel_map import KernelMap
 from .layers import Layer, Network
 
 # Arrays of row numbers, the rows of each left out together; None leaves out one row at a time.
 Splits = Sequence[Indices] | None
-
-# The kernel of cosine units with random phases, for each distribution of their weights.
-COSINE_KERNELS = {"normal": "gaussian", "cauchy": "laplace_l1"}
-# The smallest ridge as a share of the largest eigenvalue of a kernel matrix: smaller ridges leave
-# no significant digits.
-LEAST_RIDGE = 1e-9
 # An error is smaller if it is below this share of another.
 LEAST_FALL = 0.999
+# Squares of larger ridges overflow in single precision; a row of such a ridge has no part in a fit.
+LARGEST_RIDGE = 1e19
 
 
-@dataclass(frozen=True)
-class KernelMap:
-    """The map from rows to their kernel with given centres."""
-
-    kernel: str  # a key of `karnet.kernels.KERNELS`
-    scale: float = 1.0
-    depth: int = 1  # the number of infinitely wide layers
-    direct_links: bool = False  # whether inner products are added, as for inputs joined to a layer
-    Z: Array = field(default_factory=lambda: np.empty((0, 0)))  # the centres, if fitted
-
-    def at(self, Z: Array) -> KernelMap:
-        """Return the map with centres Z."""
-        return replace(self, Z=Z)
-
-    def __call__(self, X: Array) -> Array:
-        """Return K(x, Z), computed on the device of the rows."""
-        Z = arrays.like(X, self.Z)
-        K = KERNELS[self.kernel](X, Z, self.scale, self.depth)
-        if not self.direct_links:
-            return K
-        return K + (algebra.careful_product(X, Z.T) if arrays.is_host(X) else X @ Z.T)
-
-    def blocks(self, X: Array) -> Iterator[tuple[slice, Array]]:
-        """Yield slices of the rows X and their K(x, Z)."""
-        Z = arrays.like(X, self.Z)
-        return kernel_blocks(KERNELS[self.kernel], X, Z, self.scale, self.depth)
-
-
-def infinite_layers(f: Activation, depth: int, init: Any, direct_links: bool) -> KernelMap:
-    """Return the kernel map of infinitely wide layers with activation f and weights from `init`."""
-    if f == ACTIVATIONS["relu"]:
-        kernels = {"normal": "relu"}
-    elif f not in (ACTIVATIONS["cos"], ACTIVATIONS["sin"]):
-        raise ValueError(
-            f"activation={f.name!r} has no known kernel for infinitely wide layers: use 'relu', or "
-            "'cos' or 'sin' with a single layer."
-        )
-    elif depth > 1:
-        raise ValueError(
-            f"activation={f.name!r} has a known kernel for a single infinitely wide layer only: "
-            "use hidden_layer_sizes=(inf,), or 'relu'."
-        )
-    else:
-        kernels = COSINE_KERNELS
-    if not isinstance(init, str) or init not in kernels:
-        shown = repr(init) if isinstance(init, str) else "of given weights"
-        raise ValueError(
-            f"init={shown} cannot make infinitely wide layers of {f.name!r}: use "
-            f"{' or '.join(map(repr, kernels))}."
-        )
-    return KernelMap(kernels[init], depth=depth, direct_links=direct_links)
-
-
-def kernel_network(D: Array, b: Array, kernel: KernelMap, view: Function | None) -> Network:
+def kernel_network(D: Array, b: Array, kernel: KernelMap, view: None = None) -> Network:
     """Return the network that predicts ``b + K(x, Z) D``."""
-    return Network((Layer(D, b, ACTIVATIONS["identity"]),), input_map=kernel, view=view)
+    return Network((Layer(D, b, ACTIVATIONS["identity"]),), input_map=kernel)
 
 
 @dataclass(frozen=True)
@@ -119,65 +59,9 @@ class RidgeTargets:
         return replace(self, Y=self.Y[rows], weight=self.weight[rows], splits=splits)
 
     def error(self, left_out: Array) -> float:
-        """Return the squared error over all rows with a left-out prediction."""
-        return float(self.errors(left_out[None])[0])
-
-    def errors(self, left_out: Array) -> Array:
-        """Return the squared error of each of several left-out predictions of all rows."""
-        judged = ~np.isnan(left_out[0, :, 0])
-        if not judged.any():
-            return np.full(len(left_out), np.inf)
-        squares = np.sum((self.Y - left_out) ** 2, axis=2)[:, judged]
-        return np.asarray(squares @ (self.weight[judged] / self.weight[judged].sum()))
-
-    def left_out(self, n: int, splits: Iterable[tuple[Indices, Array]]) -> Array:
-        """Return n left-out predictions for each row, NaN for rows in no split.
-
-        `splits` gives the n predictions for the rows of each split; those of a row are averaged.
-        """
-        total, count = np.zeros((n, *self.Y.shape)), np.zeros(len(self.Y))
-        for rows, predictions in splits:
-            total[:, rows] += predictions
-            count[rows] += 1.0
-        with np.errstate(invalid="ignore"):
-            return np.asarray(total / count[:, None])
-
-
-class RidgeFit(NamedTuple):
-    """A kernel network whose ridge alpha has the smallest left-out error.
-
-    `left_out` holds the prediction for each row of a fit without it (NaN for rows in no split),
-    `error` its squared error, and `path` all ridge solutions if all rows are centres.
-    """
-
-    network: Network
-    alpha: float
-    error: float
-    left_out: Array
-    path: RidgePath | None = None
-
-
-def fit_kernel(
-    K: Array, kernel: KernelMap, targets: RidgeTargets, view: Function | None = None
-) -> RidgeFit:
-    """Fit the network whose centres are all rows, and select its ridge by left-out predictions.
-
-    K is the kernel matrix of the rows. The view of the inputs shows the rows as the kernel map has
-    them as centres.
-    """
-    path = RidgePath.of_kernel(K, targets.Y, targets.weight)
-    eigenvalues = path.eigenvalues if len(path.eigenvalues) else np.ones(1)
-    alphas = np.maximum(targets.ridges * eigenvalues.mean(), LEAST_RIDGE * eigenvalues.max())
-    if targets.splits is None:
-        candidates = np.array(list(path.loo_path(alphas)))
-    else:
-        folds = zip(targets.splits, path.kfold_path(alphas, targets.splits), strict=True)
-        candidates = targets.left_out(len(alphas), folds)
-    errors = targets.errors(candidates)
-    best = last_of_least(errors)
-    b, D = path.dual_coef(alpha := float(alphas[best]))
-    network = kernel_network(D, b, kernel, view)
-    return RidgeFit(network, alpha, float(errors[best]), candidates[best], path)
+        """Return the mean squared error of left-out predictions of all rows."""
+        squares = np.sum((self.Y - left_out) ** 2, axis=1)
+        return float(self.weight @ squares / self.weight.sum())
 
 
 @dataclass(frozen=True)
@@ -197,7 +81,7 @@ class RidgeSystem:
     def of(cls, K: Array, weight: Array, alpha: float) -> RidgeSystem:
         """Factorise the system; if C is not positive definite, with a larger ridge."""
         stop_if_abandoned()
-        ridge = alpha / weight
+        ridge = np.minimum(alpha / weight, LARGEST_RIDGE)
         while (R := algebra.cholesky_factor(_plus(K, ridge), overwrite=True)) is None:
             ridge = np.maximum(10.0 * ridge, default_rcond(len(K)))
         ones = arrays.full(K, (len(K), 1), 1.0)
@@ -289,27 +173,6 @@ def _plus(K: Array, ridge: Array) -> Array:
     return total
 
 
-def candidate_ridges(K: Array, targets: RidgeTargets) -> Array:
-    """Return the candidates for a kernel matrix, without its eigenvalues."""
-    weight = targets.weight
-    trace = weight @ K.diagonal() - weight @ K @ weight / weight.sum()
-    mean = trace / max(len(K) - 1, 1) or 1.0
-    return np.maximum(targets.ridges * mean, LEAST_RIDGE * trace)
-
-
-def fit_ridge(
-    K: Array, kernel: KernelMap, targets: RidgeTargets, view: Function | None, alpha: float
-) -> RidgeFit:
-    """Fit the network of `fit_kernel` for one ridge, judged by leave-one-out.
-
-    For a few ridges this takes less time than the eigenvalues for all of them.
-    """
-    found = DualSolution.of(K, targets, alpha)
-    left_out = found.left_out(targets)
-    network = kernel_network(found.D, found.b, kernel, view)
-    return RidgeFit(network, alpha, targets.error(left_out), left_out)
-
-
 def nearest(ridges: Array, alpha: float) -> int:
     """Return the index of the ridge nearest to alpha."""
     return int(np.argmin(np.abs(np.log(ridges / alpha))))
@@ -346,8 +209,3 @@ def downhill(
                 while (there := better(here, j, step)) is not None:
                     here, step = there, 2 * step
     return here, known[here]
-
-
-def last_of_least(errors: Sequence[float] | Array) -> int:
-    """Return the index of the least error; among equals, the last, of the largest ridge."""
-    return int(np.flatnonzero(errors == np.nanmin(errors))[-1])

@@ -23,7 +23,7 @@ from .._lstsq.statistics import Sum
 from .._rows.memory import Table
 from .._util.types import Array
 from ..kernels import KERNELS, angles, city_block, euclidean
-from .infinite_width import KernelMap
+from .kernel_map import KernelMap
 from .layers import Network
 
 # Relative step of the numerical derivative of a kernel's profile.
@@ -38,15 +38,12 @@ FEW_VALUES = 4
 CACHED_ROWS = 64
 # A multiple that makes a difference of two values larger than 1.
 STEEP = 1e30
-# Largest number of rows over which the metric of a kernel network is averaged.
-METRIC_ROWS = 300
 
 
 def input_metric(network: Network, rows: Table) -> Array:
     """Return M, the weighted mean outer product of the input sensitivities, scaled to trace d.
 
-    The rows are as the view of the network shows them. M is zero if the scores do not depend on the
-    inputs, and NaN if squares overflow.
+    M is zero if the scores do not depend on the inputs, and NaN if squares overflow.
     """
     seen = rows.map(lambda X: X, network.width)
     # A derivative may have poles; overflow shows in the result.
@@ -78,19 +75,6 @@ def outer_products(
     return M
 
 
-def kernel_metric(network: Network, A: Array, weight: Array) -> Array:
-    """Return the input metric of a kernel network over rows A as its view shows them.
-
-    For a kernel of city-block distances, and for many inputs, it is the diagonal only. The mean is
-    over a regular sample of the rows if there are many.
-    """
-    kernel = network.input_map
-    assert isinstance(kernel, KernelMap)
-    step = -(-len(A) // METRIC_ROWS)
-    A, weight = A[::step], weight[::step]
-    return scaled_metric(outer_products(network, A, weight, metric_is_diagonal(kernel, A.shape[1])))
-
-
 def metric_is_diagonal(kernel: KernelMap, d: int) -> bool:
     """Return whether only the diagonal of the metric of a kernel of d inputs is formed."""
     return KERNELS[kernel.kernel].geometry is city_block or d > MOST_INPUTS
@@ -112,19 +96,16 @@ def metric_root(M: Array, floor: float = 0.0) -> Array:
 
 
 def sensitivities(network: Network, X: Array) -> Iterator[Array]:
-    """Yield, for each output, the derivatives of the scores with respect to the inputs: m x d.
-
-    The inputs are those that the view of the network shows.
-    """
+    """Yield, for each output, the derivatives of the scores with respect to the inputs: m x d."""
     *hidden, last = network.layers
-    kernel = network.input_map
-    if isinstance(kernel, KernelMap):
+    kernel = network.kernel
+    if kernel is not None:
         Z, V = arrays.like(X, kernel.Z), arrays.like(X, last.V)
         of_kernel = SLOPES[KERNELS[kernel.kernel].geometry](kernel, X, Z, V)
         for D, v in zip(of_kernel, V.T, strict=True):
             yield D + v @ Z if kernel.direct_links else D
         return
-    assert kernel is None
+    assert network.input_map is None
     A, slopes = X, []
     for layer in hidden:
         Z = layer.linear(A)

@@ -15,8 +15,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import cached_property, reduce
-from operator import add
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -31,6 +30,7 @@ from .._lstsq.solve import choose_solver
 from .._rows.memory import SIZES, Rows, block_slices, chunk_slices, dense, in_order
 from .._util.types import Array
 from ..activations import Activation, Function
+from .kernel_map import KernelMap
 
 # Least number of rows in which values outside the domain are counted, where not all are read.
 COUNTED_ROWS = 2**14
@@ -109,8 +109,6 @@ class Network:
     direct_links: bool = False
     # Applied to the inputs on their device: a kernel map in place of infinitely wide layers.
     input_map: Function | None = None
-    # Applied to blocks of inputs in NumPy before everything else, also before a copy to a device.
-    view: Function | None = None
 
     @property
     def width(self) -> int:
@@ -122,9 +120,13 @@ class Network:
         """The number of outputs."""
         return int(self.layers[-1].w.shape[0])
 
+    @property
+    def kernel(self) -> KernelMap | None:
+        """The map in place of infinitely wide layers; None if all widths are finite."""
+        return self.input_map if isinstance(self.input_map, KernelMap) else None
+
     def features(self, X: Array) -> Array:
         """Return the columns that the output layer sees, for rows of NumPy."""
-        X = X if self.view is None else self.view(X)
         return forward_through(self.layers[:-1], self.direct_links, self.input_map)(X)
 
     def scores(self, X: Any, device: str | None = None) -> Array:
@@ -137,36 +139,25 @@ def outputs(network: Network, X: Any, device: str | None = None) -> Array:
     return scores(network, X, device, activated=True)
 
 
-def weighted_scores(
-    networks: Sequence[Any], weights: Array, X: Any, device: str | None = None
-) -> Array:
-    """Return the weighted sum of the scores of several networks."""
-    parts = (w * network.scores(X, device) for w, network in zip(weights, networks, strict=True))
-    return reduce(add, parts)
-
-
 def scores(network: Network, X: Any, device: str | None = None, activated: bool = False) -> Array:
     """Return ``A_n W_n``, the output before the last activation, computed in blocks of rows.
 
     With a device, blocks of NumPy inputs are copied there and the scores are copied back.
     """
-    predict, view, width = _predictor(network, activated), network.view, network.width
+    predict, width = _predictor(network, activated), network.width
     if not arrays.is_host(X):
         blocks = block_slices(X.shape[0], width, Rows(X, X).block_size)
         return arrays.joined([predict(dense(arrays.some_rows(X, rows))) for rows in blocks])
     Z = np.empty((X.shape[0], network.layers[-1].V.shape[1]))
 
-    def inputs(rows: slice) -> Array:
-        return dense(X[rows]) if view is None else view(dense(X[rows]))
-
     def write(rows: slice) -> None:
         for chunk in chunk_slices(rows, width):
-            Z[chunk] = predict(inputs(chunk))
+            Z[chunk] = predict(dense(X[chunk]))
 
     def write_from_device(rows: slice) -> None:
         assert device is not None
         try:
-            Z[rows] = arrays.to_numpy(predict(arrays.upload(inputs(rows), device)))
+            Z[rows] = arrays.to_numpy(predict(arrays.upload(dense(X[rows]), device)))
             return
         except Exception as error:
             if rows.stop - rows.start <= SIZES.shortest or not is_out_of_memory(error):

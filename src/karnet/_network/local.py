@@ -8,7 +8,7 @@ averaged, since predictions near a border between leaves see only one side of it
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,8 +17,9 @@ from .._arrays import namespace as arrays
 from .._rows.memory import SIZES, block_slices, dense
 from .._util.types import Array, Indices, Mask
 from ..activations import Function
-from .infinite_width import KernelMap, kernel_network
+from .infinite_width import kernel_network
 from .input_metric import outer_products
+from .kernel_map import KernelMap
 from .layers import Layer, Network
 
 # Rows of a node whose random combination is the direction in which the node is cut.
@@ -31,6 +32,7 @@ FEW_CUTS = 64
 FEW_ROWS = 4
 # Least share of the rows of a node on either side of a cut.
 LEAST_SHARE = 0.25
+NO_ROWS = np.empty(0, dtype=np.intp)
 
 
 @dataclass(frozen=True)
@@ -163,6 +165,31 @@ class Partition:
 
 
 @dataclass(frozen=True)
+class Leaf:
+    """A leaf of a tree: a kernel network of its own rows, and the rows that it predicts."""
+
+    place: tuple[int, int]  # the numbers of the tree and of the leaf
+    share: float  # of the leaf in the prediction of the network
+    centres: Indices  # the numbers of its own rows
+    kernel: KernelMap  # with these rows as centres
+    D: Array
+    b: Array
+    rows: Indices  # the numbers of the rows that it predicts
+
+    @property
+    def network(self) -> Network:
+        """The network, for rows as the view shows them."""
+        return kernel_network(self.D, self.b, self.kernel)
+
+    @property
+    def doubled(self) -> Leaf:
+        """The leaf in double precision."""
+        kernel = self.kernel.at(self.kernel.Z.astype(np.float64, copy=False))
+        D, b = (each.astype(np.float64, copy=False) for each in (self.D, self.b))
+        return replace(self, kernel=kernel, D=D, b=b)
+
+
+@dataclass(frozen=True)
 class LocalNetwork:
     """The mean of several partitions of the same rows."""
 
@@ -175,12 +202,27 @@ class LocalNetwork:
         """The number of outputs."""
         return int(self.partitions[0].b.shape[1])
 
-    def leaf(self, partition: Partition, k: int) -> Network:
-        """Return the network of a leaf, for rows as the view shows them."""
+    def leaf(self, number: int, k: int, rows: Indices = NO_ROWS) -> Leaf:
+        """Return a leaf of a tree, which predicts some rows."""
+        partition = self.partitions[number]
         part = slice(partition.starts[k], partition.starts[k + 1])
-        D = partition.D[part]
-        Z = np.take(self.kernel.Z, partition.rows[part], axis=0).astype(D.dtype, copy=False)
-        return kernel_network(D, partition.b[k], self.kernel.at(Z), None)
+        centres, D = partition.rows[part], partition.D[part]
+        kernel = self.kernel.at(np.take(self.kernel.Z, centres, axis=0).astype(D.dtype, copy=False))
+        share = 1.0 / len(self.partitions)
+        return Leaf((number, k), share, centres, kernel, D, partition.b[k], rows)
+
+    def leaves(self) -> Iterator[Leaf]:
+        """Yield all leaves of all trees."""
+        for number, partition in enumerate(self.partitions):
+            for k in range(len(partition.b)):
+                yield self.leaf(number, k)
+
+    def reached(self, A: Array) -> Iterator[Leaf]:
+        """Yield the leaves that predict rows A of the view."""
+        A = A.astype(self.kernel.Z.dtype, copy=False)
+        for number, partition in enumerate(self.partitions):
+            for k, rows in partition.tree.route(A):
+                yield self.leaf(number, k, rows)
 
     def scores(self, X: Any, device: str | None = None) -> Array:
         """Return the mean of the scores of the leaves that each row reaches."""
@@ -190,24 +232,15 @@ class LocalNetwork:
             self._add(A, total[rows], device)
         return total
 
-    def scores_of_viewed(self, A: Array, device: str | None = None) -> Array:
-        """Return the scores of rows as the view shows them."""
-        total = np.zeros((len(A), self.n_outputs))
-        self._add(A, total, device)
-        return total
-
     def _add(self, A: Array, total: Array, device: str | None) -> None:
         """Add the scores of viewed rows A to a total."""
-        for partition in self.partitions:
-            for k, rows in partition.tree.route(A):
-                network = self.leaf(partition, k)
-                (layer,), kernel = network.layers, network.input_map
-                assert isinstance(kernel, KernelMap)
-                for chunk in _chunks(len(rows), len(layer.V), device):
-                    some = rows[chunk]
-                    new = _placed(A[some].astype(layer.V.dtype, copy=False), device)
-                    for part, K in kernel.blocks(new):
-                        total[some[part]] += _scores_of_kernel(layer, K) / len(self.partitions)
+        for leaf in self.reached(A):
+            (layer,) = leaf.network.layers
+            for chunk in _chunks(len(leaf.rows), len(layer.V), device):
+                some = leaf.rows[chunk]
+                new = _placed(A[some].astype(layer.V.dtype, copy=False), device)
+                for part, K in leaf.kernel.blocks(new):
+                    total[some[part]] += leaf.share * _scores_of_kernel(layer, K)
 
 
 def _scores_of_kernel(layer: Layer, K: Array) -> Array:
@@ -230,10 +263,10 @@ def local_metric(
     network: LocalNetwork, A: Array, weight: Array, diagonal: bool, device: str | None = None
 ) -> Array:
     """Return the sum of the outer products of the input sensitivities at rows A of its view."""
-    partition, total = network.partitions[0], np.zeros(())
-    for k, rows in partition.tree.route(A.astype(network.kernel.Z.dtype, copy=False)):
-        leaf = network.leaf(partition, k)
-        some = _placed(A[rows].astype(leaf.layers[0].V.dtype), device)
-        of_rows = arrays.like(some, weight[rows])
-        total = total + arrays.to_numpy(outer_products(leaf, some, of_rows, diagonal))
+    total = np.zeros(())
+    for leaf in network.reached(A):
+        some = _placed(A[leaf.rows].astype(leaf.D.dtype), device)
+        of_rows = arrays.like(some, weight[leaf.rows])
+        products = outer_products(leaf.network, some, of_rows, diagonal)
+        total = total + leaf.share * arrays.to_numpy(products)
     return total

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .._network.infinite_width import KernelMap
+from .._network.kernel_map import KernelMap
 from .._network.local import LocalNetwork
 from .._util.types import Array
 from ..kernels import KERNELS

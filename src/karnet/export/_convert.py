@@ -7,7 +7,6 @@ large numbers of both signs, and in single precision most digits of the sum woul
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -21,7 +20,7 @@ from .._estimator.ensemble_base import ColumnEncoder, KARNetworkCV, encoder_of
 from .._estimator.notebook import networks_of
 from .._estimator.targets import class_outputs
 from .._model.calibration import LEAST_SCORE
-from .._network.infinite_width import KernelMap
+from .._network.kernel_map import KernelMap
 from .._network.layers import Network
 from .._network.local import LocalNetwork, Tree
 from .._util.extras import require
@@ -235,44 +234,43 @@ def _classes(estimator: Any) -> NDArray[Any]:
 
 def _outputs(g: Graph, estimator: Any, x: str, activate: bool = True) -> str:
     """Return the output of an estimator, with or without the activation of the last layer."""
-    networks = networks_of(estimator)
     if not isinstance(estimator, KARNetworkCV):
-        return _output(g, networks[0], x, activate)
-    total, seen = "", {id(None): x}
-    for network, weight in zip(networks, estimator.weights_, strict=True):
-        view: Any = network.view
-        if id(view) not in seen:
-            seen[id(view)] = seen_through(g, view, x)
-        make = _local_output if isinstance(network, LocalNetwork) else _output
-        outputs = g.op("Mul", make(g, network, seen[id(view)], activate), float(weight))
+        (network,) = networks_of(estimator)
+        return _output(g, network, x, activate)
+    total, model, known_views = "", estimator.model_, dict[int, str]()
+    for member, weight in zip(model.members, model.weights, strict=True):
+        outputs = _mean_of_trees(g, member.network, seen_through(g, member.view, x, known_views))
+        outputs = g.op("Mul", outputs, float(weight))
         total = g.op("Add", total, outputs) if total else outputs
-    return g.op("Add", total, estimator.model_.offset)
+    return g.op("Add", total, model.offset)
 
 
-def _local_output(g: Graph, network: LocalNetwork, x: str, activate: bool) -> str:
+def _mean_of_trees(g: Graph, network: LocalNetwork, x: str) -> str:
     """Return the mean over trees of the output of the leaf that each row reaches."""
-    # Rows are in single precision in the leaves, too.
-    x, total = g.cast(g.cast(x, "FLOAT"), "DOUBLE"), ""
+    if network.kernel.Z.dtype == np.float32:
+        x = g.cast(g.cast(x, "FLOAT"), "DOUBLE")
+    n_trees, total = len(network.partitions), ""
+    for number in range(n_trees):
+        outputs = _output_of_tree(g, network, number, x)
+        total = g.op("Add", total, outputs) if total else outputs
+    return g.op("Div", total, float(n_trees)) if n_trees > 1 else total
+
+
+def _output_of_tree(g: Graph, network: LocalNetwork, number: int, x: str) -> str:
+    tree = network.partitions[number].tree
+    first, *others = (
+        network.leaf(number, k).doubled.network for k in range(len(tree.thresholds) + 1)
+    )
+    if not others:
+        return _output(g, first, x, activate=False)
     n_rows = g.op("Gather", g.op("Shape", x), np.array([0]))
     shape = g.op("Concat", n_rows, np.array([network.n_outputs]), axis=0)
-    for partition in network.partitions:
-        leaf, outputs = _leaf_numbers(g, partition.tree, x), g.op("Expand", np.zeros((1, 1)), shape)
-        for k in range(len(partition.b)):
-            rows = g.op("Squeeze", g.op("NonZero", g.op("Equal", leaf, np.array(k))), np.array([0]))
-            part = _doubled(network.leaf(partition, k))
-            of_leaf = _output(g, part, g.op("Gather", x, rows), activate)
-            place = g.op("Unsqueeze", rows, np.array([1]))
-            outputs = g.op("ScatterND", outputs, place, of_leaf)
-        total = g.op("Add", total, outputs) if total else outputs
-    return g.op("Div", total, float(len(network.partitions)))
-
-
-def _doubled(leaf: Network) -> Network:
-    """Return the network of a leaf in double precision, which all numbers of a graph have."""
-    (layer,), kernel = leaf.layers, leaf.input_map
-    assert isinstance(kernel, KernelMap)
-    layer = replace(layer, V=layer.V.astype(np.float64), w=layer.w.astype(np.float64))
-    return replace(leaf, layers=(layer,), input_map=kernel.at(kernel.Z.astype(np.float64)))
+    reached, outputs = _leaf_numbers(g, tree, x), g.op("Expand", np.zeros((1, 1)), shape)
+    for k, leaf in enumerate((first, *others)):
+        rows = g.op("Squeeze", g.op("NonZero", g.op("Equal", reached, np.array(k))), np.array([0]))
+        of_leaf = _output(g, leaf, g.op("Gather", x, rows), activate=False)
+        outputs = g.op("ScatterND", outputs, g.op("Unsqueeze", rows, np.array([1])), of_leaf)
+    return outputs
 
 
 def _leaf_numbers(g: Graph, tree: Tree, x: str) -> str:
@@ -280,8 +278,6 @@ def _leaf_numbers(g: Graph, tree: Tree, x: str) -> str:
     n = len(tree.thresholds)
     n_rows = g.op("Gather", g.op("Shape", x), np.array([0]))
     node = g.op("Expand", np.zeros(1, dtype=np.int64), n_rows)
-    if not n:
-        return node
     # Leaves come after inner nodes, and lead to themselves.
     inner = np.where(tree.children >= 0, tree.children, n - 1 - tree.children)
     leaves = np.arange(n, 2 * n + 1)

@@ -193,8 +193,14 @@ def _kernel_of_angles(g: Graph, name: str, x: str, Z: Array, depth: int) -> str:
 # Views
 
 
-def seen_through(g: Graph, view: View, x: str) -> str:
-    """Return the rows of x transformed by a view."""
+def seen_through(g: Graph, view: View, x: str, known_views: dict[int, str]) -> str:
+    """Return the rows of x transformed by a view, of which the graph has each only once."""
+    if id(view) not in known_views:
+        known_views[id(view)] = _seen_through(g, view, x, known_views)
+    return known_views[id(view)]
+
+
+def _seen_through(g: Graph, view: View, x: str, known_views: dict[int, str]) -> str:
     match view:
         case Standard():
             z = _columns(g, x, view.features)
@@ -205,11 +211,11 @@ def seen_through(g: Graph, view: View, x: str) -> str:
         case Indicators():
             return _indicators(g, view, x)
         case WithScores():
-            z, (hidden, last) = seen_through(g, view.view, x), view.network.layers
+            z, (hidden, last) = seen_through(g, view.view, x, known_views), view.network.layers
             A = activated(g, hidden.f, g.product(z, hidden.V, hidden.w))
             return g.op("Concat", z, g.product(A, last.V, last.w), axis=1)
         case Stretched():
-            z = seen_through(g, view.view, x)
+            z = seen_through(g, view.view, x, known_views)
             return g.op("Mul", z, view.root) if view.root.ndim == 1 else g.product(z, view.root)
 
 

@@ -23,7 +23,7 @@ from .._estimator.notebook import networks_of
 from .._model.evidence import Evidence
 from .._model.fitted import FittedModel
 from .._model.output import NumberOutput
-from .._network.infinite_width import KernelMap
+from .._network.kernel_map import KernelMap
 from .._network.local import LocalNetwork, Tree
 from .._search.member import Shape
 from ._check import RefusedError
@@ -72,7 +72,7 @@ def _expect(condition: bool) -> None:
         raise ValueError("attributes have different sizes")
 
 
-def _check_depth(part: KernelMap | Shape) -> None:
+def _check_depth(part: KernelMap) -> None:
     _expect(type(part.depth) is int and 0 < part.depth <= DEEPEST)
 
 
@@ -172,8 +172,8 @@ def _check_network(net: KARNetwork) -> None:
     _expect(len(net.activations_) == len(net.layers_))
     (network,) = networks_of(net)
     _expect(all(layer.V.ndim == 2 and layer.w.ndim == 1 for layer in network.layers))
-    kernel = network.input_map
-    per_feature = kernel.Z.T if isinstance(kernel, KernelMap) else network.layers[0].V
+    kernel = network.kernel
+    per_feature = network.layers[0].V if kernel is None else kernel.Z.T
     _expect(len(per_feature) <= per_feature.size)
     _check_trial(net, len(per_feature), 0.0)
 
@@ -247,7 +247,7 @@ def _check_columns(part: BaseEstimator) -> None:
 
 # The check of each type: parts of networks before networks, which predict.
 CHECKS: dict[Any, Callable[[Any], None]] = {
-    KernelMap | Shape: _check_depth,
+    KernelMap: _check_depth,
     Tree: _check_tree,
     LocalNetwork: _check_leaves,
     TableEncoder: _check_encoder,

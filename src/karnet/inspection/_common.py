@@ -8,8 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._estimator.notebook import networks_of
-from .._network.infinite_width import KernelMap
-from .._network.local import LocalNetwork
 from .._rows.memory import dense, evenly_spaced
 from .._util.extras import require
 
@@ -46,13 +44,6 @@ def network_of(estimator: Any) -> Any:
         name = type(network).__name__
         raise ValueError(f"{name} is not a fitted estimator of karnet: fit one first.")
     return network
-
-
-def kernel_of(network: Any) -> KernelMap | None:
-    """Return the kernel map of a network, or None if it has none."""
-    if isinstance(network, LocalNetwork):
-        return network.kernel
-    return network.input_map if isinstance(network.input_map, KernelMap) else None
 
 
 def sampled(estimator: Any, X: Any) -> tuple[Array, NDArray[np.intp]]:

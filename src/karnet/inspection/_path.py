@@ -15,7 +15,7 @@ from .._estimator.notebook import networks_of
 from .._util.types import AnyArray, Array
 from ..learner import indicator
 from ..loo import RidgePath, accuracy
-from ._common import Display, kernel_of, network_of, sampled
+from ._common import Display, network_of, sampled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -167,18 +167,20 @@ def _curves(
     """Yield the name, the solutions for all ridges and the ridge of each network."""
     networks, settings = networks_of(estimator), estimator.get_params(deep=False)
     bias = settings.get("fit_intercept", True)
-    kernels = [kernel for kernel in map(kernel_of, networks) if kernel is not None]
+    kernels = [
+        (each.kernel_map, each.view(X), each.alpha_)
+        for each in getattr(estimator, "estimators_", ())
+    ]
+    if not kernels and networks[0].kernel is not None:
+        kernels = [(networks[0].kernel, X, settings["alpha"])]
     if kernels:
         if widths is not None:
             raise ValueError(
                 "widths must be None for an ensemble and for infinitely wide layers: their "
                 "networks keep their widths."
             )
-        ridges = [each.alpha_ for each in getattr(estimator, "estimators_", ())]
-        for k, (network, kernel) in enumerate(zip(networks, kernels, strict=True)):
-            A = X if network.view is None else network.view(X)
-            path = RidgePath.of_kernel(kernel.at(A)(A), Y, bias=bias)
-            yield f"network {k + 1}", path, ridges[k] if ridges else settings["alpha"]
+        for k, (kernel, A, alpha) in enumerate(kernels, start=1):
+            yield f"network {k}", RidgePath.of_kernel(kernel.at(A)(A), Y, bias=bias), alpha
         return
     sizes = [layer.V.shape[1] for layer in networks[0].layers[:-1]]
     if not sizes:

@@ -11,7 +11,6 @@ import numpy as np
 from .._estimator.notebook import networks_of
 from .._lstsq.lapack import EPS
 from .._lstsq.solve import check_rcond
-from .._network.local import LocalNetwork
 from ..learner import PULLED_BACK_RCOND
 from ._common import Array, Display, network_of, sampled
 
@@ -126,28 +125,25 @@ class LayerSpectrumDisplay(Display):
 
 def spectra(estimator: Any, X: Array) -> Iterator[Spectrum]:
     """Yield the spectrum of each layer that was solved."""
-    settings = {"rcond": None, "hidden": "random"} | estimator.get_params(deep=False)
-    for n, network in enumerate(networks_of(estimator), start=1):
-        if isinstance(network, LocalNetwork):
-            A = network.view(X)
-            K = network.kernel.at(A)(A)
-            yield Spectrum(f"network {n}", _singular_values(K), EPS * len(K), 0.0)
-            continue
-        # An ensemble has no reports: all that its networks have is an output layer.
-        reports = getattr(estimator, "layers_", [None])[-len(network.layers) :]
+    for n, member in enumerate(getattr(estimator, "estimators_", ()), start=1):
+        A = member.view(X)
+        K = member.kernel_map.at(A)(A)
+        yield Spectrum(f"network {n}", _singular_values(K), EPS * len(K), 0.0)
+    for network in networks_of(estimator) if hasattr(estimator, "layers_") else ():
+        # Infinitely wide layers have reports of their own.
+        reports = estimator.layers_[-len(network.layers) :]
         for k, report in enumerate(reports, start=1):
-            if report is not None and report.rank is None:
+            if report.rank is None:
                 continue
             last = k == len(network.layers)
             links = network.direct_links and last
             A = replace(network, layers=network.layers[:k], direct_links=links).features(X)
-            rcond = check_rcond(settings["rcond"])
+            rcond = check_rcond(estimator.rcond)
             if rcond is None:
-                pulled_back = k > 1 and settings["hidden"] == "pullback"
+                pulled_back = k > 1 and estimator.hidden == "pullback"
                 rcond = PULLED_BACK_RCOND if pulled_back else EPS * A.shape[1]
-            name = f"network {n}" if report is None else "output layer" if last else f"layer {k}"
-            outside = 0.0 if report is None else report.outside
-            yield Spectrum(name, _singular_values(A), rcond, outside)
+            name = "output layer" if last else f"layer {k}"
+            yield Spectrum(name, _singular_values(A), rcond, report.outside)
 
 
 def _singular_values(A: Array) -> Array:

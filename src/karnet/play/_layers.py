@@ -13,7 +13,6 @@ from .._estimator.notebook import networks_of
 from .._network.layers import forward_through
 from .._rows.memory import evenly_spaced
 from .._util.types import AnyArray, Array
-from ..inspection._common import kernel_of
 from ..inspection._spectrum import spectra
 from ..learner import PULLED_BACK_RCOND, hidden_problem, indicator, output_problem
 from ..loo import RidgePath, accuracy
@@ -35,9 +34,8 @@ def ridge_path(net: Any, X: Array, y: AnyArray) -> tuple[RidgePath, AnyArray | N
     classes = getattr(net, "classes_", None)
     codes = None if classes is None else np.searchsorted(classes, y)
     Y = (y - y.mean())[:, None] if codes is None else indicator(codes, len(net.classes_))
-    kernel = kernel_of(network)
-    if kernel is not None:
-        return RidgePath.of_kernel(kernel(X), Y, bias=net.fit_intercept), codes
+    if network.kernel is not None:
+        return RidgePath.of_kernel(network.kernel(X), Y, bias=net.fit_intercept), codes
     return RidgePath.of(network.features(X), Y, bias=net.fit_intercept), codes
 
 
@@ -93,11 +91,8 @@ def singular_values(net: Any, X: Array) -> list[dict[str, Any]]:
 def reports(net: Any) -> list[dict[str, Any]]:
     """Return rank, solver and residual of each layer; an average has one entry for each network."""
     if not hasattr(net, "layers_"):
-        names = [
-            f"{member.activation}, depth {len(member.hidden_layer_sizes)}"
-            for member in net.estimators_
-        ]
-        return [{"name": name, "solver": "eigh"} for name in names]
+        shapes = [member.shape for member in net.estimators_]
+        return [{"name": f"{each.kernel}, {each.view}", "solver": "cholesky"} for each in shapes]
     last = len(net.layers_) - 1
     return [
         {

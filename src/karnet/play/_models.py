@@ -10,13 +10,13 @@ from ..estimators import KARClassifier, KARRegressor
 from ..loo import choose_alpha
 from ..selection import KARClassifierCV, KARRegressorCV
 from ._layers import ridge_path
-from ._request import Request, Settings
+from ._request import Choice, Request
 
 # Seconds that the estimator that selects everything may take for one picture.
 BUDGET = 2.0
 
 
-def inputs(settings: Settings, X: Array) -> Array:
+def inputs(settings: Choice, X: Array) -> Array:
     """Return places as the inputs of a model.
 
     The paper scales inputs to [0, 1], where points lie. Random layers see them around zero.
@@ -38,7 +38,7 @@ def _kind(request: Request) -> Any:
     return KARRegressorCV if cv else KARRegressor
 
 
-def parameters(settings: Settings, alpha: float) -> dict[str, Any]:
+def parameters(settings: Choice, alpha: float) -> dict[str, Any]:
     """Return the parameters of an estimator that differ from their defaults."""
     if settings.model == "cv":
         return {"time_budget": BUDGET, "random_state": settings.seed}

@@ -30,7 +30,7 @@ NUMBERS = 3
 
 
 @dataclass(frozen=True)
-class Settings:
+class Choice:
     """The model that is fitted."""
 
     model: str = "paper"
@@ -44,7 +44,7 @@ class Settings:
     seed: int = 0
 
     @classmethod
-    def of(cls, given: Any) -> Settings:
+    def of(cls, given: Any) -> Choice:
         """Return the settings of a message."""
         known = cls()
         values = _object("model", given)
@@ -76,7 +76,7 @@ class Request:
         Whether the model separates classes in the plane, or predicts heights over one input.
     points : ndarray of shape (n, 3)
         The places of the points, and their classes.
-    settings : Settings
+    settings : Choice
         The model.
     grid : int
         The number of grid points along each axis of the picture.
@@ -86,7 +86,7 @@ class Request:
 
     task: str
     points: Array
-    settings: Settings
+    settings: Choice
     grid: int = 64
     layers: bool = False
 
@@ -97,7 +97,7 @@ class Request:
         return cls(
             check_one_of("task", given.get("task", "classes"), ("classes", "curve")),
             _points(given.get("points")),
-            Settings.of(given.get("model", {})),
+            Choice.of(given.get("model", {})),
             whole("grid", given.get("grid", 64), SMALLEST_GRID, LARGEST_GRID),
             check_flag("layers", given.get("layers", False)),
         )

@@ -176,6 +176,7 @@ def inspection(
     kind.from_estimator(network, *data, ax=ax, linewidth=1.2)
     handles, labels = ax.get_legend_handles_labels()
     ax.get_legend().remove()
-    columns = 1 if max(map(len, labels)) > 20 else 3
+    columns = int(np.clip(64 // max(map(len, labels)), 1, 3))
+    figure.set_figheight(3.4 + LINE * -(-len(labels) // columns) / 72.0)
     figure.legend(handles, labels, loc="outside upper left", ncols=columns, fontsize=9.0)
     return figure
