@@ -22,7 +22,6 @@ from .._columns.frames import holds_numbers_only, is_frame
 from .._model.evidence import FitRows
 from .._model.fitted import FittedModel
 from .._network.infinite_width import RidgeTargets, Splits
-from .._network.layers import Network
 from .._network.local import LocalNetwork
 from .._rows.inputs import Inputs
 from .._rows.memory import dense
@@ -271,7 +270,7 @@ class KARNetworkCV(KAREstimator):
     def _layer_table(self) -> TextTable | None:
         return table_of_members(self.estimators_) if hasattr(self, "model_") else None
 
-    def _networks(self) -> list[Network | LocalNetwork]:
+    def _networks(self) -> list[LocalNetwork]:
         return self.model_.networks if hasattr(self, "model_") else []
 
     def _of_rows(self, method: Callable[..., Any], X: Any, *options: Any) -> Any:

@@ -232,6 +232,12 @@ class LocalNetwork:
             self._add(A, total[rows], device)
         return total
 
+    def scores_of_viewed(self, A: Array, device: str | None = None) -> Array:
+        """Return the scores of rows as the view shows them."""
+        total = np.zeros((len(A), self.n_outputs))
+        self._add(A, total, device)
+        return total
+
     def _add(self, A: Array, total: Array, device: str | None) -> None:
         """Add the scores of viewed rows A to a total."""
         for leaf in self.reached(A):

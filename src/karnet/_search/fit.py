@@ -11,7 +11,8 @@ import numpy as np
 
 from .._arrays import namespace as arrays
 from .._arrays.devices import is_out_of_memory
-from .._network.infinite_width import KernelMap, RidgeTargets
+from .._network.infinite_width import RidgeTargets
+from .._network.kernel_map import KernelMap
 from .._network.local import LocalNetwork, Partition, Tree, grow_tree
 from .._rows.inputs import Inputs
 from .._util.types import Array, Indices, Mask

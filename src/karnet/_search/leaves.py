@@ -9,7 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from .._arrays import namespace as arrays
-from .._network.infinite_width import DualSolution, KernelMap, RidgeTargets, downhill, nearest
+from .._network.infinite_width import DualSolution, RidgeTargets, downhill, nearest
+from .._network.kernel_map import KernelMap
 from .._util.types import Array, Indices
 from ..kernels import KERNELS, lower_geometry, lower_profile
 

@@ -19,8 +19,9 @@ from operator import attrgetter
 import numpy as np
 
 from .._arrays import namespace as arrays
-from .._network.infinite_width import KernelMap, RidgeTargets, kernel_network
+from .._network.infinite_width import RidgeTargets, kernel_network
 from .._network.input_metric import metric_is_diagonal, outer_products
+from .._network.kernel_map import KernelMap
 from .._network.local import Tree, grow_tree
 from .._rows.memory import in_order
 from .._util.progress import Progress
@@ -297,7 +298,7 @@ class Search:
             rows = table.of(leaf)
             found, _ = solve_leaf(kernel, rows, tuning)
             A = rows.inputs(tuning.dtype)
-            network = kernel_network(found.D, found.b, kernel.at(A), None)
+            network = kernel_network(found.D, found.b, kernel.at(A))
             if number in reached:
                 new = judged.of(reached[number]).inputs(tuning.dtype)
                 predicted = network.layers[0].linear(kernel.at(A)(new))

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from .._network.infinite_width import KernelMap
 from .._network.input_metric import metric_is_diagonal, metric_root, scaled_metric
+from .._network.kernel_map import KernelMap
 from .._util.types import Array, Indices
 from .leaves import Tuning
 from .member import Shape, activation

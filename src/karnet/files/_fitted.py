@@ -25,7 +25,6 @@ from .._model.fitted import FittedModel
 from .._model.output import NumberOutput
 from .._network.kernel_map import KernelMap
 from .._network.local import LocalNetwork, Tree
-from .._search.member import Shape
 from ._check import RefusedError
 
 # The numbers of rows that a network predicts; a shape that fits one by chance does not fit both.
