@@ -255,6 +255,8 @@ class DualSolution:
         ridge, weight = self.system.ridge[few], targets.weight[few]
         remaining = ridge * self.system.diagonal(last)
         residual = np.sqrt(weight) * ridge * arrays.to_numpy(self.D[few]).T
+        if len(self.D) == 1:  # both are zero but for rounding
+            remaining, residual = np.zeros_like(remaining), np.zeros_like(residual)
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray(targets.Y[few] - (residual / left_out_divisor(remaining, weight)).T)
 
