@@ -57,7 +57,9 @@ def test_a_prediction_takes_about_the_operations_of_the_settings(n, d, n_trials,
     assert 1 <= sizes.trees <= settings.most_trees
     assert 1 <= sizes.leaf <= settings.most_rows_of_leaf
     centres = sizes.networks * sizes.trees * min(sizes.leaf, n)
-    least = min(settings.smallest_leaf, n)  # a single network with a leaf of this size may cost more
+    least = min(
+        settings.smallest_leaf, n
+    )  # a single network with a leaf of this size may cost more
     assert centres <= max(settings.operations / (d + KERNEL_OPERATIONS), least)
     if n <= sizes.leaf:
         assert sizes.trees == 1

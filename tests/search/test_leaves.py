@@ -1,4 +1,4 @@
-"""Leaves: their solutions, left-out predictions and precision, and the choice of scale and ridge."""
+"""Leaves: their solutions, left-out predictions, precision, scales and ridges."""
 
 from __future__ import annotations
 

@@ -188,7 +188,7 @@ def test_a_trial_that_is_begun_anew_forgets_what_was_judged():
         trial.without_metric(),
     ]
     for other in others:
-        assert not (other.errors or other.weights or other.metrics or other.is_complete)
+        assert len(other.errors) == len(other.weights) == len(other.metrics) == 0
         assert other.n_rows == 0
         assert not other.is_tuned
     assert others[0].leaf == 200

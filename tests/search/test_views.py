@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from karnet._network.infinite_width import RidgeTargets
 from karnet._search.views import (
     VIEWS,
     Stretched,
@@ -15,7 +16,6 @@ from karnet._search.views import (
     stretched,
     total_variance,
 )
-from karnet._network.infinite_width import RidgeTargets
 
 rng = np.random.default_rng(0)
 X = np.column_stack(
