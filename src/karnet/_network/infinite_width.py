@@ -109,6 +109,17 @@ class RidgeTargets:
     splits: Splits = None
     enough: float = 0.0  # an error that need not be smaller
 
+    @property
+    def variance(self) -> float:
+        """The sum of the variances of the targets."""
+        share = self.weight / self.weight.sum()
+        return float(np.sum(share @ (self.Y - share @ self.Y) ** 2))
+
+    @property
+    def n_repeats(self) -> float:
+        """The number of rows; weights above 1 are repeats."""
+        return max(float(self.weight.sum()), float(len(self.Y)))
+
     def of(self, rows: Indices) -> RidgeTargets:
         """Return the targets of some rows; those that are left out together stay together."""
         splits = self.splits

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from time import perf_counter
 
@@ -115,6 +115,8 @@ def fit_average(
     `report` is called after each step.
     """
     clock, progress = Clock(seconds, perf_counter()), Progress(report, seconds)
+    if targets.splits is not None:  # they say already which rows shape what
+        settings = replace(settings, shaping_share=1.0)
     starts = starts_of(folds_of(strata, targets.splits, settings.n_folds, rng), settings, rng)
     some = np.unique(np.concatenate([rows for start in starts for rows in start.all]))
     X, of_some = inputs.take(some), targets.of(some)
@@ -223,7 +225,8 @@ def combined(
         return np.full(len(left_out), equal), np.zeros_like(mean)
     root = np.sqrt(targets.weight[judged])[:, None]
     Z = np.stack([(root * (each[judged] - mean)).ravel() for each in left_out], axis=1)
-    ridge = np.sqrt(shrinkage / np.sqrt(judged.sum()) * np.mean(np.sum(Z**2, axis=0)))
+    n = targets.of(np.flatnonzero(judged)).n_repeats
+    ridge = np.sqrt(shrinkage / np.sqrt(n) * np.mean(np.sum(Z**2, axis=0)))
     A = np.vstack([Z, ridge * np.eye(len(left_out))])
     y = (root * (targets.Y[judged] - mean)).ravel()
     weights, _ = nnls(A, np.concatenate([y, np.full(len(left_out), ridge * equal)]))
