@@ -94,8 +94,8 @@ def test_weights_of_rows_are_repeats():
     weighted = RidgeTargets(targets.Y, counts.astype(float), np.ones(1))
     again = RidgeTargets(np.repeat(targets.Y, counts, axis=0), np.ones(counts.sum()), np.ones(1))
     repeated = [np.repeat(each, counts, axis=0) for each in left_out]
-    found = combined(left_out, weighted, np.ones(60, dtype=bool), 0.0)
-    expected = combined(repeated, again, np.ones(counts.sum(), dtype=bool), 0.0)
+    found = combined(left_out, weighted, np.ones(60, dtype=bool), SETTINGS.shrinkage)
+    expected = combined(repeated, again, np.ones(counts.sum(), dtype=bool), SETTINGS.shrinkage)
     for ours, theirs in zip(found, expected, strict=True):
         np.testing.assert_allclose(ours, theirs)
 

@@ -226,7 +226,24 @@ def test_scales_are_selected_where_the_targets_vary():
 def test_the_unit_of_scales_grows_with_the_rows():
     for kernel in FIRST_TUNING:
         units = [
-            mean_distance(kernel, factor * A, np.random.RandomState(0)) for factor in (1.0, 8.0)
+            mean_distance(kernel, factor * A, np.ones(300), np.random.RandomState(0))
+            for factor in (1.0, 8.0)
         ]
         assert units[1] == pytest.approx(8.0 * units[0], rel=1e-5)
-    assert mean_distance("gaussian", np.ones((5, 2)), np.random.RandomState(0)) == 1.0
+    assert mean_distance("gaussian", np.ones((5, 2)), np.ones(5), np.random.RandomState(0)) == 1.0
+
+
+@every_kernel
+def test_the_unit_of_scales_counts_weights_as_repeats(kernel):
+    rows, counts = A[:M], RNG.integers(1, 4, M)
+    found = mean_distance(kernel, rows, counts.astype(float), np.random.RandomState(0))
+    repeated = np.repeat(rows, counts, axis=0)
+    expected = mean_distance(kernel, repeated, np.ones(len(repeated)), np.random.RandomState(1))
+    assert found == pytest.approx(expected, rel=1e-12)
+
+
+def test_few_rows_are_solved_in_double_precision():
+    noisy = leaf(noise=1.0)
+    few = noisy.of(np.arange(50))
+    assert tuned("gaussian", [few], Tuning(0.5, 0.1)).dtype is np.float64
+    assert tuned("gaussian", [few, noisy], Tuning(0.5, 0.1)).dtype is np.float32

@@ -53,10 +53,23 @@ def test_folds_are_unions_of_splits():
         assert sum(np.isin(split, fold).any() for fold in folds) == 1
 
 
+def test_splits_that_leave_out_all_rows_are_not_used():
+    some = np.arange(10)
+    folds = folds_of(np.zeros(20, dtype=int), [np.arange(20), some], 5, seeded())
+    np.testing.assert_array_equal(np.sort(folds[0]), some)
+    assert len(folds_of(np.zeros(20, dtype=int), [np.arange(20)], 5, seeded())) == 5
+
+
+def test_rows_in_no_split_shape_metrics():
+    some = np.arange(10)
+    (start,) = starts_of([some], 50, replace(SETTINGS, shaping_share=1.0), seeded())
+    np.testing.assert_array_equal(np.sort(start.shaping), np.arange(10, 50))
+
+
 @pytest.mark.parametrize("n", [2, 9, 500, 30_000, 100_000])
 def test_rows_that_shape_and_rows_that_judge_are_disjoint(n):
     folds = folds_of(np.zeros(n, dtype=int), None, SETTINGS.n_folds, seeded())
-    starts = starts_of(folds, SETTINGS, seeded())
+    starts = starts_of(folds, n, SETTINGS, seeded())
     assert 1 <= len(starts) <= SETTINGS.n_folds
     for start in starts:
         assert len(start.shaping)
@@ -70,7 +83,7 @@ def test_rows_that_shape_and_rows_that_judge_are_disjoint(n):
 
 def test_all_rows_of_a_short_table_judge_once_and_starts_shape_differently():
     folds = folds_of(np.zeros(500, dtype=int), None, 5, seeded())
-    starts = starts_of(folds, SETTINGS, seeded())
+    starts = starts_of(folds, 500, SETTINGS, seeded())
     judging = np.concatenate([start.judging for start in starts])
     np.testing.assert_array_equal(np.sort(judging), np.arange(500))
     shaping = [set(start.shaping) for start in starts]
