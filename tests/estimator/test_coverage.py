@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from karnet._ensemble.folds import FEWEST_ROWS
 from sklearn.datasets import load_diabetes, load_iris, load_wine, make_friedman1
 from sklearn.model_selection import KFold, LeaveOneOut
 
 from karnet import KARClassifierCV, KARRegressorCV, load, save
-from karnet._ensemble.folds import FEWEST_ROWS
 from karnet._model.calibration import prediction_sets
 from karnet._model.intervals import quantile, too_few, widening
 

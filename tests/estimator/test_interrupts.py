@@ -15,9 +15,9 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from karnet import KARClassifierCV, KARRegressor
 from karnet._arrays import threads
 from karnet._arrays.threads import ONE_THREAD, stop_if_abandoned
-from karnet._ensemble import search
 from karnet._estimator.validation import unchanged_on_failure
 from karnet._rows.memory import in_order
+from karnet._search import search
 from karnet.cli import main
 
 X = np.random.default_rng(0).standard_normal((60, 3))

@@ -21,9 +21,8 @@ needs_signals = pytest.mark.skipif(sys.platform == "win32", reason="needs signal
 
 
 @pytest.fixture(autouse=True)
-def _few_rows(local_sizes, search_sizes):
-    local_sizes(first_rows=300, later_rows=600, leaf=100, tuned_rows=100, metric_rows=200)
-    search_sizes(rows=60, ranking=30)
+def _few_rows(settings):
+    settings(leaf=100, largest_leaf=100, smallest_leaf=50, tuned_rows=100, metric_rows=200)
 
 
 def table(m, d=4):
@@ -38,9 +37,11 @@ def steps_of(net, m):
     return steps
 
 
-# A table that is searched as a whole, one that is fitted after a search in a sample, and one that
-# trees divide.
+# A table that is a single leaf in the search and in the fit, one that is divided in the search, and
+# one that is divided in both.
 TABLES = {50: {}, 200: {}, 900: {"width": 150}}
+KERNEL = "(gaussian|laplace|laplace_l1)"
+STAGES = [rf"search, {KERNEL}, round \d+", rf"fit, {KERNEL}, network \d+ of \d+"]
 
 
 @pytest.mark.parametrize("m", TABLES)
@@ -57,21 +58,14 @@ def test_verbose_prints_lines_and_changes_nothing_else(m, capsys):
     assert capsys.readouterr().out.startswith("[KARClassifierCV] search, ")
 
 
-@pytest.mark.parametrize(
-    ("m", "stages"),
-    [
-        (50, [r"search, step \d of 5"]),
-        (200, [r"search, step \d of 5", r"fit, network \d of \d"]),
-        (900, [r"search, round \d", r"fit, network \d of \d, tree \d of \d"]),
-    ],
-)
-def test_each_step_has_its_name_its_rows_and_the_time_left(m, stages):
+@pytest.mark.parametrize("m", TABLES)
+def test_each_step_has_its_name_its_rows_and_the_time_left(m):
     steps = steps_of(KARRegressorCV(random_state=0, **TABLES[m]), m)
-    for stage in stages:
+    for stage in STAGES:
         assert any(re.fullmatch(stage, step.name) for step in steps)
-    assert all(any(re.fullmatch(stage, step.name) for stage in stages) for step in steps)
-    assert all(0 < step.rows <= m for step in steps)
-    assert steps[-1].rows == (m if len(stages) > 1 else steps[0].rows)
+    assert all(any(re.fullmatch(stage, step.name) for stage in STAGES) for step in steps)
+    assert all(step.rows > 0 for step in steps)
+    assert steps[-1].rows == m
     assert all(step.left >= 0.0 and 0.0 < step.share <= 1.0 for step in steps)
     for values in ([-step.error for step in steps], [step.seconds for step in steps]):
         assert values == sorted(values)
@@ -79,9 +73,13 @@ def test_each_step_has_its_name_its_rows_and_the_time_left(m, stages):
     assert re.search(r"best error \S+, \d+\.\d s, about 0\.0 s left$", str(steps[-1]))
 
 
-def test_each_fold_is_a_step():
-    names = [step.name for step in steps_of(KARRegressorCV(width=150, cv=3, random_state=0), 900)]
-    assert names[-1].endswith("fold 3 of 3")
+def test_each_network_is_a_step_and_the_last_ends_the_fit():
+    net = KARRegressorCV(n_estimators=3, random_state=0)
+    names = [step.name for step in steps_of(net, 200)]
+    n_networks = sum(name.startswith("fit") for name in names)
+    assert n_networks <= 3
+    number, last = re.findall(r"\d+", names[-1])[-2:]
+    assert number == last
 
 
 def test_the_time_left_is_that_of_the_work_left_and_never_above_the_limit():
@@ -166,7 +164,7 @@ def started(arguments, monkeypatch, **options):
 @needs_signals
 def test_an_interrupt_ends_the_fit_of_a_long_table_soon(monkeypatch):
     process = started(["-c", FIT], monkeypatch)
-    assert interrupted(process, process.stdout, "search, round 1") == ("False\n", "")
+    assert interrupted(process, process.stdout, "search, gaussian, round 1") == ("False\n", "")
 
 
 @needs_signals

@@ -22,9 +22,9 @@ WEIGHT = RNG.integers(0, 3, M).astype(float)
 
 
 @pytest.fixture(autouse=True)
-def _few_rows(local_sizes, block_sizes):
-    sizes = {"first_rows": 200, "later_rows": 400, "judging": 400, "leaf": 80, "tuned_rows": 80}
-    local_sizes(**sizes, metric_rows=200)
+def _few_rows(settings, block_sizes):
+    leaves = {"leaf": 80, "largest_leaf": 80, "smallest_leaf": 40}
+    settings(**leaves, tuned_rows=80, metric_rows=200, shaping=600, judging=400)
     block_sizes(chunk=2**9, block=2**11)
 
 

@@ -10,7 +10,7 @@ import pytest
 from karnet import KARClassifierCV, KARRegressorCV
 from karnet._arrays import linalg as algebra
 from karnet._arrays import namespace as arrays
-from karnet._ensemble.leaves import SINGLE_RIDGE
+from karnet._search.leaves import SINGLE_RIDGE
 from karnet.kernels import KERNELS
 
 torch = pytest.importorskip("torch")
@@ -22,7 +22,7 @@ NETS = {
     "classes": (KARClassifierCV, "decision_function"),
     "numbers": (KARRegressorCV, "predict"),
 }
-# A table is long if it has more rows than units.
+# Leaves of at most so many rows divide a table, or do not.
 WIDTHS = {"long": 50, "short": 1500}
 
 

@@ -244,9 +244,9 @@ def test_lazy_answers_are_those_of_the_network_that_was_asked(table):
 
 
 @pytest.fixture
-def few_local_rows(settings):
-    """So small local members that a table is divided into many leaves in little time."""
-    settings(leaf=100, least_leaf=50, most_leaf=100, tuned_rows=100)
+def few_rows(settings):
+    """Leaves so small that a table is divided into many in little time."""
+    settings(leaf=100, largest_leaf=100, smallest_leaf=50, tuned_rows=100, metric_rows=200)
 
 
 def assert_same_average(net, expected, X):
@@ -259,7 +259,7 @@ def assert_same_average(net, expected, X):
     np.testing.assert_array_equal(net.predict(X), expected.predict(X))
 
 
-@pytest.mark.usefixtures("few_local_rows")
+@pytest.mark.usefixtures("few_rows")
 @pytest.mark.parametrize("of_rows", [cut, uncounted, framed], ids=["known", "unknown", "frame"])
 def test_averages_are_those_of_the_rows_in_memory_bit_for_bit(of_rows, table, block_sizes):
     block_sizes(chunk=2**10, block=2**12)
@@ -274,7 +274,7 @@ def test_averages_are_those_of_the_rows_in_memory_bit_for_bit(of_rows, table, bl
         assert_same_average(found, net.fit(X, targets), X)
 
 
-@pytest.mark.usefixtures("few_local_rows")
+@pytest.mark.usefixtures("few_rows")
 def test_averages_of_weighted_rows_leave_out_those_of_weight_0(table):
     X, _, labels = table
     weight = np.random.default_rng(1).integers(0, 3, M).astype(float)
@@ -301,7 +301,7 @@ def test_averages_of_few_rows_are_fitted_and_predict_lazily(table):
     np.testing.assert_allclose(ends.compute(), net.predict_interval(X, coverage=0.5))
 
 
-@pytest.mark.usefixtures("few_local_rows")
+@pytest.mark.usefixtures("few_rows")
 def test_averages_predict_lazily_from_the_leaves_of_trees(table):
     X, y, labels = table
     net = KARClassifierCV(width=200, random_state=0).fit(X, labels)
@@ -585,7 +585,7 @@ def test_a_worker_killed_while_a_network_is_learned_changes_nothing(cluster, tab
     assert_same_network(net, clone(net).fit(X, y))
 
 
-@pytest.mark.usefixtures("few_local_rows")
+@pytest.mark.usefixtures("few_rows")
 def test_a_worker_killed_while_an_average_is_learned_changes_nothing(cluster, table, tmp_path):
     X, y, _ = table
     rows = cut(X, 100).map_blocks(slow_and_noted, folder=tmp_path, meta=X[:0])

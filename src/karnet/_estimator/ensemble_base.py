@@ -42,6 +42,8 @@ from .targets import Check, gathered
 
 # Squared error of indicators of classes that need not be smaller: almost all classes are right.
 ENOUGH = 5e-3
+# The same of numbers of variance 1: rows are seen in single precision, and the rest is rounding.
+ENOUGH_OF_NUMBERS = 1e-12
 # Ridges to select from by default, relative to the diagonal of the kernel matrix.
 RIDGES = np.logspace(-7, 2, 19)
 # Largest input: differences of larger ones may overflow.
@@ -208,7 +210,7 @@ class KARNetworkCV(KAREstimator):
             raise ValueError(f"X must have at least two rows, but has {n} (n_samples=1).")
         rng = parameters.check_generator(self.random_state)
         weights = np.ones(n) if fit.weight is None else fit.weight
-        enough = ENOUGH if is_classifier(self) else 0.0
+        enough = ENOUGH if is_classifier(self) else ENOUGH_OF_NUMBERS
         targets = RidgeTargets(Y, weights, ridges, splits, enough)
         with ONE_THREAD():
             inputs = fit.inputs.of(fit.is_kept)

@@ -49,6 +49,17 @@ class RidgeTargets:
     splits: Splits = None
     enough: float = 0.0  # an error that need not be smaller
 
+    @property
+    def variance(self) -> float:
+        """The sum of the variances of the targets."""
+        share = self.weight / self.weight.sum()
+        return float(np.sum(share @ (self.Y - share @ self.Y) ** 2))
+
+    @property
+    def n_repeats(self) -> float:
+        """The number of rows; weights above 1 are repeats."""
+        return max(float(self.weight.sum()), float(len(self.Y)))
+
     def of(self, rows: Indices) -> RidgeTargets:
         """Return the targets of some rows; those that are left out together stay together."""
         splits = self.splits
@@ -139,6 +150,8 @@ class DualSolution:
         ridge, weight = self.system.ridge[few], targets.weight[few]
         remaining = ridge * self.system.diagonal(last)
         residual = np.sqrt(weight) * ridge * arrays.to_numpy(self.D[few]).T
+        if len(self.D) == 1:  # both are zero but for rounding
+            remaining, residual = np.zeros_like(remaining), np.zeros_like(residual)
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray(targets.Y[few] - (residual / left_out_divisor(remaining, weight)).T)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from time import perf_counter
 
@@ -115,7 +115,10 @@ def fit_average(
     `report` is called after each step.
     """
     clock, progress = Clock(seconds, perf_counter()), Progress(report, seconds)
-    starts = starts_of(folds_of(strata, targets.splits, settings.n_folds, rng), settings, rng)
+    if targets.splits is not None:  # they say already which rows shape what
+        settings = replace(settings, shaping_share=1.0)
+    folds = folds_of(strata, targets.splits, settings.n_folds, rng)
+    starts = starts_of(folds, len(inputs), settings, rng)
     some = np.unique(np.concatenate([rows for start in starts for rows in start.all]))
     X, of_some = inputs.take(some), targets.of(some)
     places = [start.within(some) for start in starts]
@@ -173,7 +176,10 @@ def _views(
 def folds_of(
     strata: Indices, splits: Splits, n_folds: int, rng: np.random.RandomState
 ) -> list[Indices]:
-    """Return folds with equal shares of every stratum, or unions of the rows of splits."""
+    """Return folds with equal shares of every stratum, or unions of the rows of splits.
+
+    Splits that leave out all rows at once cannot be used.
+    """
     if splits is not None:
         parts = [splits[k::n_folds] for k in range(min(n_folds, len(splits)))]
         folds = [np.unique(np.concatenate(part)) for part in parts]
@@ -181,14 +187,14 @@ def folds_of(
         order = rng.permutation(len(strata))
         order = order[np.argsort(strata[order], kind="stable")]
         folds = [np.sort(order[k::n_folds]) for k in range(min(n_folds, len(order)))]
-    return [rng.permutation(fold) for fold in folds if 0 < len(fold) < len(strata)]
+    folds = [rng.permutation(fold) for fold in folds if 0 < len(fold) < len(strata)]
+    return folds or folds_of(strata, None, n_folds, rng)
 
 
 def starts_of(
-    folds: Sequence[Indices], settings: Settings, rng: np.random.RandomState
+    folds: Sequence[Indices], n: int, settings: Settings, rng: np.random.RandomState
 ) -> list[Start]:
-    """Return the starts of a search, which leave out a fold each."""
-    n = int(max(fold.max() for fold in folds)) + 1
+    """Return the starts of a search of n rows, which leave out a fold each."""
     n_starts = int(np.clip(round(settings.rows_of_starts / n), 1, len(folds)))
     starts = []
     for fold in folds[:n_starts]:
@@ -223,7 +229,8 @@ def combined(
         return np.full(len(left_out), equal), np.zeros_like(mean)
     root = np.sqrt(targets.weight[judged])[:, None]
     Z = np.stack([(root * (each[judged] - mean)).ravel() for each in left_out], axis=1)
-    ridge = np.sqrt(shrinkage / np.sqrt(judged.sum()) * np.mean(np.sum(Z**2, axis=0)))
+    n = targets.of(np.flatnonzero(judged)).n_repeats
+    ridge = np.sqrt(shrinkage / np.sqrt(n) * np.mean(np.sum(Z**2, axis=0)))
     A = np.vstack([Z, ridge * np.eye(len(left_out))])
     y = (root * (targets.Y[judged] - mean)).ravel()
     weights, _ = nnls(A, np.concatenate([y, np.full(len(left_out), ridge * equal)]))

@@ -149,7 +149,7 @@ class Fit:
 
         Lenses without a metric, through which a single leaf would see the same rows, count once.
         """
-        share = self.settings.short_share / (float(self.targets.Y.var(axis=0).sum()) or 1.0)
+        share = self.settings.short_share / (self.targets.variance or 1.0)
         lenses = list(trial.lenses[: self.sizes.starts])
         if len(self.targets.Y) <= leaf and not any(lens.is_shaped for lens in lenses):
             lenses = list({lens.name: lens for lens in lenses}.values())
@@ -161,7 +161,8 @@ class Fit:
         if key not in self._shown:
             self._shown[key] = self.inputs.map(partial(_in_single, lens.view))
         A = lens.of(self._shown[key])
-        return LeafTable(A, self.targets, mean_distance(kernel, A, self.rng), self.device)
+        unit = mean_distance(kernel, A, self.targets.weight, self.rng)
+        return LeafTable(A, self.targets, unit, self.device)
 
     def _tuned(self, trial: Trial, tables: list[LeafTable], leaves: list[list[Indices]]) -> Tuning:
         """Return the scale and ridge that some leaves select."""

@@ -26,6 +26,8 @@ SINGLE_ERROR = 1e-3
 DOUBLE_FACTOR_OF_CLASSES = 1.01
 # The descent to scale and ridge ends at this share of the error that is small enough for a table.
 ENOUGH_SHARE = 0.3
+# Fewer rows are solved in double precision, which takes no time to speak of.
+SINGLE_ROWS = 100
 # Rows whose mean distance is the unit of scales.
 DISTANCE_ROWS = 500
 
@@ -58,10 +60,13 @@ class Tuning(NamedTuple):
     dtype: type[np.floating] = np.float64  # the precision that keeps enough digits
 
 
-def mean_distance(kernel: str, A: Array, rng: np.random.RandomState) -> float:
-    """Return the mean distance of a sample of rows."""
-    some = A[rng.randint(len(A), size=min(DISTANCE_ROWS, len(A)))]
-    return float(KERNELS[kernel].geometry(some, some).mean(dtype=np.float64)) or 1.0
+def mean_distance(kernel: str, A: Array, weight: Array, rng: np.random.RandomState) -> float:
+    """Return the mean distance of rows, or of a sample of many; weights count as repeats."""
+    if len(A) > DISTANCE_ROWS:
+        some = rng.randint(len(A), size=DISTANCE_ROWS)
+        A, weight = A[some], weight[some]
+    A, share = A.astype(np.float64), weight / weight.sum()
+    return float(share @ KERNELS[kernel].geometry(A, A) @ share) or 1.0
 
 
 def solve_leaf(
@@ -80,7 +85,7 @@ def telling(tables: list[LeafTable], n: int, rng: np.random.RandomState) -> list
     The others are drawn from the half of larger variance: constant targets prefer no scale.
     """
     n = min(n, len(tables))
-    variance = [-table.targets.Y.var(axis=0).sum() for table in tables]
+    variance = [-table.targets.variance for table in tables]
     first, *others = np.argsort(variance, kind="stable")[: max(len(tables) // 2, n)]
     return [tables[k] for k in (first, *rng.permutation(others)[: n - 1].astype(np.intp))]
 
@@ -90,7 +95,7 @@ def tuned(kernel: str, leaves: Sequence[LeafTable], start: Tuning) -> Tuning:
 
     The search descends from a start, in single precision as far as that keeps enough digits.
     """
-    variance = np.mean([table.targets.Y.var(axis=0).sum() for table in leaves])
+    variance = np.mean([table.targets.variance for table in leaves])
     found = _downhill(kernel, leaves, start, SINGLE_RIDGE[kernel])
     if ENOUGH_SHARE * leaves[0].targets.enough < found.error < SINGLE_ERROR * variance:
         return _downhill(kernel, leaves, found, np.inf)
@@ -104,6 +109,8 @@ def _downhill(
     ridges, enough = leaves[0].targets.ridges, ENOUGH_SHARE * leaves[0].targets.enough
     kept: dict[tuple[int, type[np.floating]], Array] = {}
     one = leaves[0].targets.Y.shape[1] == 1
+    if max(len(table.A) for table in leaves) < SINGLE_ROWS:
+        single_ridge = np.inf
     factors = {np.float32: 1.0, np.float64: 1.0 if one else DOUBLE_FACTOR_OF_CLASSES}
 
     def precision(k: int) -> type[np.floating]:
@@ -128,12 +135,14 @@ def _left_out_error(
 ) -> tuple[float, float]:
     """Return the sum of squared left-out errors of half of the rows, and of their weights.
 
-    G holds the distances of the rows. Half of the rows take much less time than all of them.
+    G holds the distances of the rows. Half of the rows take much less time than all of them, unless
+    rows are left out together: then all are judged.
     """
-    K, half = lower_profile(KERNELS[kernel], G, scale), -(-len(G) // 2)
-    left_out = DualSolution.of(K, table.targets, alpha).left_out(table.targets, half)
+    K = lower_profile(KERNELS[kernel], G, scale)
+    some = len(G) if table.targets.splits is not None else -(-len(G) // 2)
+    left_out = DualSolution.of(K, table.targets, alpha).left_out(table.targets, some)
     judged = ~np.isnan(left_out[:, 0])
-    weight = table.targets.weight[-half:][judged]
-    squares = np.sum((table.targets.Y[-half:] - left_out)[judged] ** 2, axis=1)
+    weight = table.targets.weight[-some:][judged]
+    squares = np.sum((table.targets.Y[-some:] - left_out)[judged] ** 2, axis=1)
     total = float(weight @ squares)
     return (total if np.isfinite(total) else np.inf), float(weight.sum())

@@ -123,7 +123,7 @@ class Search:
     def _with_scores(self, ways: list[Trial]) -> list[Trial]:
         """Return ways that also see scores of an additive network, if these help much."""
         best = ways[0]
-        least = SHARE_FOR_SCORES * self.targets.Y.var(axis=0).sum()
+        least = SHARE_FOR_SCORES * self.targets.variance
         if not self._goes_on(best) or best.error < least:
             return ways
         lenses = []
@@ -194,7 +194,7 @@ class Search:
     @property
     def _margin(self) -> float:
         """The margin within which kernels are averaged."""
-        n = sum(len(start.judging) for start in self.starts)
+        n = sum(self.targets.of(start.judging).n_repeats for start in self.starts)
         return float(self.settings.margin + self.settings.margin_of_few / np.sqrt(n))
 
     def near_best(self, trials: list[Trial]) -> list[Trial]:
@@ -265,11 +265,11 @@ class Search:
 
     def _part(self, trial: Trial, k: int, most: int | None) -> Part:
         rows = self._shaping(k, most)
-        A = self.shown(trial.lenses[k], rows)
-        unit = mean_distance(trial.kernel, A, self.rng)
+        A, targets = self.shown(trial.lenses[k], rows), self.targets.of(rows)
+        unit = mean_distance(trial.kernel, A, targets.weight, self.rng)
         tree, leaves = grow_tree(A, trial.leaf, self.rng)
         leaves = [self.rng.permutation(leaf) for leaf in leaves]
-        return Part(LeafTable(A, self.targets.of(rows), unit, self.device), tree, leaves)
+        return Part(LeafTable(A, targets, unit, self.device), tree, leaves)
 
     def _tuned(self, trial: Trial, parts: list[Part]) -> Trial:
         """Return a trial with the scale and ridge that some leaves select."""

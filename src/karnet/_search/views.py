@@ -82,9 +82,9 @@ class Standard:
         ranges = np.ptp(X[:, each.features], axis=0)
         if not len(ranges) or np.mean(ranges >= NEARLY * ranges.max()) < MOST_COLUMNS:
             return each
-        largest = each.scale.max()
-        unit = largest * np.sqrt(np.mean((each.scale / largest) ** 2))
-        return replace(each, scale=np.full_like(each.scale, unit))
+        largest = each.scale.max()  # squares of the quotients do not underflow
+        scale = largest * np.sqrt(np.mean((each.scale / largest) ** 2))
+        return replace(each, scale=np.full_like(each.scale, scale))
 
     @classmethod
     def of_small_indicators(cls, X: Array, weight: Array) -> Standard:

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from karnet._network.infinite_width import RidgeTargets
 from karnet._search.views import (
-    SHORT_VIEWS,
     VIEWS,
     Stretched,
     WithScores,
@@ -12,9 +12,10 @@ from karnet._search.views import (
     rotated,
     shortened,
     squares_of_features,
+    stretch,
+    stretched,
     total_variance,
 )
-from karnet._network.infinite_width import RidgeTargets
 
 rng = np.random.default_rng(0)
 X = np.column_stack(
@@ -26,9 +27,11 @@ X = np.column_stack(
     ]
 ).astype(float)
 ONES = np.ones(60)
+# The views that give every feature the variance of one.
+EVEN = ["standard", "ranks", "indicators"]
 
 
-@pytest.mark.parametrize("name", SHORT_VIEWS)
+@pytest.mark.parametrize("name", EVEN)
 def test_columns_have_mean_zero_and_each_feature_the_variance_of_one(name):
     view = VIEWS[name](X, ONES)
     A = view(X)
@@ -43,7 +46,7 @@ def test_ranks_do_not_see_an_increasing_function(name):
     np.testing.assert_allclose(VIEWS[name](X, ONES)(X), VIEWS[name](changed, ONES)(changed))
 
 
-@pytest.mark.parametrize("name", SHORT_VIEWS)
+@pytest.mark.parametrize("name", EVEN)
 def test_weights_are_repeats(name):
     weight = rng.integers(1, 4, 60).astype(float)
     repeated = np.repeat(X, weight.astype(int), axis=0)
@@ -51,19 +54,19 @@ def test_weights_are_repeats(name):
     np.testing.assert_allclose(weighted, VIEWS[name](repeated, np.ones(len(repeated)))(X))
 
 
-@pytest.mark.parametrize("name", SHORT_VIEWS)
+@pytest.mark.parametrize("name", EVEN)
 def test_constant_columns_are_left_out(name):
     view = VIEWS[name](np.column_stack([np.full(60, 7.0), X[:, :2]]), ONES)
     assert view.features.tolist() == [1, 2]
 
 
-@pytest.mark.parametrize("name", SHORT_VIEWS)
+@pytest.mark.parametrize("name", EVEN)
 def test_offset_and_unit_do_not_matter(name):
     moved = 1e6 + 1e3 * X
     np.testing.assert_allclose(VIEWS[name](moved, ONES)(moved), VIEWS[name](X, ONES)(X), atol=1e-7)
 
 
-@pytest.mark.parametrize("name", SHORT_VIEWS)
+@pytest.mark.parametrize("name", EVEN)
 def test_what_is_far_outside_is_moved_to_the_edge(name):
     view = VIEWS[name](X, ONES)
     assert np.abs(view(np.full((1, 4), 1e300))).max() < 20.0
@@ -82,19 +85,39 @@ def test_many_values_far_from_the_quartiles_are_no_tail():
 
 
 @pytest.mark.parametrize("share", [1e-6, 1e-3, 0.1])
-def test_a_shortened_view_has_the_same_distances_but_for_a_share(share):
-    root = np.diag([1.0, 0.3, 1e-2, 1e-4])
-    view = Stretched(VIEWS["standard"](X[:, :4], ONES), root)
-    A, B = view(X[:, :4]), shortened(view, share)(X[:, :4])
-    squares = [np.sum((M[:, None] - M) ** 2, axis=2).mean() for M in (A, B)]
-    assert B.shape[1] == {1e-6: 3, 1e-3: 2, 0.1: 1}[share]
-    assert 0.0 <= squares[0] - squares[1] <= 1.01 * share * squares[0]
+def test_a_shortened_root_keeps_the_distances_but_for_a_share(share):
+    Q, _ = np.linalg.qr(rng.standard_normal((4, 4)))
+    root = Q @ np.diag([1.0, 0.3, 1e-2, 1e-4]) @ Q.T
+    short = shortened(root, share)
+    rows = rng.standard_normal((2000, 4))
+    squares = [np.sum(stretch(rows, each) ** 2, axis=1).mean() for each in (root, short)]
+    assert short.shape == (4, {1e-6: 3, 1e-3: 2, 0.1: 1}[share])
+    assert 0.0 <= squares[0] - squares[1] <= 1.2 * share * squares[0]
+
+
+def test_a_diagonal_is_not_shortened():
+    root = np.array([1.0, 1e-6])
+    assert shortened(root, 0.5) is root
+    assert shortened(np.zeros((0, 0)), 0.5).shape == (0, 0)
 
 
 def test_equal_views_are_shown_once():
-    binary = (X[:, :2] > 0.5).astype(float)
+    binary = np.tile([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]], (15, 1))
     assert list(distinct_views(binary, ONES)) == ["standard"]
-    assert list(distinct_views(X, ONES)) == ["standard", "ranks", "indicators"]
+    names = list(distinct_views(X, ONES))
+    assert names[:3] == EVEN
+    assert set(names) <= set(VIEWS)
+
+
+def test_views_that_differ_by_less_than_a_number_count_as_one():
+    near = np.linspace(-1.0, 1.0, 60)[:, None] ** 3
+    A, B = (VIEWS[name](near, ONES)(near) for name in ("standard", "ranks"))
+    most = np.abs(A - B).max()
+    assert "ranks" in distinct_views(near, ONES, alike=0.5 * most)
+    assert list(distinct_views(near, ONES, alike=1.01 * most)) == ["standard"]
+    # Of many rows, some are compared, and views are made from all of them.
+    step = distinct_views(X, ONES, step=4)["ranks"]
+    np.testing.assert_array_equal(step(X), VIEWS["ranks"](X, ONES)(X))
 
 
 def test_many_values_are_interpolated():
@@ -109,6 +132,25 @@ def test_a_stretched_view_is_the_view_times_the_root():
     np.testing.assert_array_equal(Stretched(view, root)(X), view(X) * root)
     np.testing.assert_allclose(Stretched(view, np.diag(root))(X), view(X) * root)
     assert Stretched(view, root).features.tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("shape", [(), (4,)])
+def test_a_stretched_view_is_stretched_once_by_the_product(shape):
+    view = VIEWS["standard"](X, ONES)
+    first, second = rng.random((2, 4, *shape))
+    twice = stretched(stretched(view, first), second)
+    assert twice.view is view
+    np.testing.assert_allclose(twice(X), stretch(stretch(view(X), first), second))
+
+
+@pytest.mark.parametrize("shape", [(), (4,)])
+def test_scores_keep_their_share_of_the_variance_under_a_metric(shape):
+    view = scored(X, X[:, 0] ** 2 + X[:, 3], ONES)
+    root = rng.random((4, *shape))
+    A = stretch(view(X), view.extended(root))
+    np.testing.assert_allclose(A[:, :4], stretch(view.view(X), root))
+    size = np.sqrt(np.sum(root**2) / 4)
+    assert A[:, 4].std() == pytest.approx(size * view(X)[:, 4].std())
 
 
 def test_columns_of_one_unit_keep_their_ratios():
