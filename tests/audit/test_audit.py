@@ -133,7 +133,7 @@ def test_drift_names_the_column_or_only_the_target():
 
 
 def test_trees_divide_long_tables(settings):
-    settings(leaf=80, least_leaf=40, most_leaf=80, tuned_rows=80)
+    settings(leaf=80, smallest_leaf=40, largest_leaf=80, most_rows_of_leaf=80, tuned_rows=80)
     X, y = make_friedman1(1000, noise=0.5, random_state=0)
     y[[10, 900]] += 60.0
     found = audit(X, y, task="regression")

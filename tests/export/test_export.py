@@ -138,7 +138,7 @@ def test_estimators_that_select_hyper_parameters(task):
 
 
 def test_averages_of_several_leaves(settings):
-    settings(leaf=12, least_leaf=6, most_leaf=12, tuned_rows=12)
+    settings(leaf=12, smallest_leaf=6, largest_leaf=12, most_rows_of_leaf=12, tuned_rows=12)
     net = KARRegressorCV(random_state=0).fit(X, TARGETS["two outputs"])
     assert all(len(list(each.network.leaves())) > 1 for each in net.estimators_)
     assert_agrees(net)

@@ -61,7 +61,13 @@ TARGETS = {
     "two outputs": np.column_stack([X[:, 0] * X[:, 1], np.cos(2 * X[:, 2])]),
 }
 # Settings that divide these rows.
-LEAVES = {"leaf": 12, "least_leaf": 6, "most_leaf": 12, "tuned_rows": 12}
+LEAVES = {
+    "leaf": 12,
+    "smallest_leaf": 6,
+    "largest_leaf": 12,
+    "most_rows_of_leaf": 12,
+    "tuned_rows": 12,
+}
 every_task = pytest.mark.parametrize("task", TARGETS)
 
 

@@ -180,7 +180,7 @@ def test_indicators_of_a_column_are_shuffled_together():
 
 
 def test_importances_in_the_leaves_of_trees(settings):
-    settings(leaf=80, least_leaf=40, most_leaf=80, tuned_rows=80)
+    settings(leaf=80, smallest_leaf=40, largest_leaf=80, most_rows_of_leaf=80, tuned_rows=80)
     X, y = make_friedman1(600, n_features=7, random_state=0)
     net = KARRegressorCV(random_state=0).fit(X, y)
     assert net.feature_importances_[5:].max() < 0.02

@@ -14,7 +14,13 @@ from karnet._model.influence import LeftOutRows, changes_without_rows, left_out_
 from karnet.inspection import RowInfluenceDisplay, column_effects, row_influence
 
 # Settings that divide a few hundred rows.
-SEVERAL_LEAVES = {"leaf": 80, "least_leaf": 40, "most_leaf": 80, "tuned_rows": 80}
+SEVERAL_LEAVES = {
+    "leaf": 80,
+    "smallest_leaf": 40,
+    "largest_leaf": 80,
+    "most_rows_of_leaf": 80,
+    "tuned_rows": 80,
+}
 
 
 def _refit(leaf, without, Y, weight, alpha, A):

@@ -698,7 +698,7 @@ def test_classes_count_as_equal_whether_written_as_text_or_as_numbers():
 def test_a_large_file_gives_one_model_whatever_its_row_groups(
     numbers, kept, tmp_path, small_sample, monkeypatch, settings
 ):
-    settings(leaf=80, least_leaf=40, most_leaf=80, tuned_rows=80)
+    settings(leaf=80, smallest_leaf=40, largest_leaf=80, most_rows_of_leaf=80, tuned_rows=80)
     if not kept:  # memory does not hold the rows that averaged networks keep
         monkeypatch.setattr(SIZES, "memory_share", 1e-12)
     table = table_of(600, numbers=numbers)
