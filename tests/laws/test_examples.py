@@ -22,13 +22,13 @@ def run(monkeypatch):
 
 def test_five_sites_get_the_pooled_network(run, capsys):
     ran = run("five_sites")
-    assert ran["difference"] < 1e-5
+    assert ran["difference"] < 1e-4
     assert ran["forgotten"] < 1e-8
     assert "difference from the pooled network" in capsys.readouterr().out
 
 
 def test_the_method_by_hand_is_the_estimator_s(run):
-    assert run("method_in_pictures")["difference"] < 1e-5
+    assert run("method_in_pictures")["difference"] < 1e-4
 
 
 def test_xor_is_learned(run):
@@ -59,7 +59,7 @@ def test_a_device_gives_the_network_of_this_machine(run):
 def test_a_graph_gives_the_probabilities_of_its_pipeline(run):
     pytest.importorskip("skl2onnx")
     pytest.importorskip("onnxruntime")
-    assert run("onnx_graph")["difference"] < 1e-5
+    assert run("onnx_graph")["difference"] < 1e-4
 
 
 def test_a_mixed_table_is_learned_and_kept(run):

@@ -11,7 +11,7 @@ from sklearn.base import clone
 from karnet import KARClassifierCV, KARRegressorCV
 from karnet._estimator.ensemble_base import RIDGES
 from karnet._network.infinite_width import RidgeTargets
-from karnet._search.average import Clock, combined
+from karnet._search.average import TimeLimit, combined
 from karnet._search.fit import Sizes
 from karnet._search.leaves import SCALES
 from karnet._search.settings import SETTINGS, settings_for
@@ -119,12 +119,12 @@ def test_rows_that_nothing_judges_have_no_part_in_the_weights():
 def test_a_fit_has_the_operations_that_the_time_left_allows():
     now = perf_counter()
     sizes = Sizes(1, 1, 1, 100)
-    assert Clock(np.inf, now).operations(sizes, 1e9, 1000) == np.inf
+    assert TimeLimit(np.inf, now).operations(1e9, 1000) == np.inf
     # 10 of 20 seconds were spent for 1e6 operations: the others allow as many, for 1000 rows.
-    assert Clock(20.0, now - 10.0).operations(sizes, 1e6, 1000) == pytest.approx(1e3, rel=0.01)
-    assert Clock(5.0, now - 10.0).operations(sizes, 1e6, 1000) == 0.0
-    assert Clock(20.0, now - 1.0).has_time()
-    assert not Clock(20.0, now - 15.0).has_time()
+    assert TimeLimit(20.0, now - 10.0).operations(1e6, 1000) == pytest.approx(1e3, rel=0.01)
+    assert TimeLimit(5.0, now - 10.0).operations(1e6, 1000) == 0.0
+    assert TimeLimit(20.0, now - 1.0).has_time()
+    assert not TimeLimit(20.0, now - 15.0).has_time()
 
 
 def test_less_time_means_fewer_trials_and_smaller_networks():

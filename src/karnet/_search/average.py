@@ -16,7 +16,7 @@ from .._network.local import local_metric
 from .._rows.inputs import Inputs
 from .._util.progress import Progress, Report
 from .._util.types import Array, Indices, Mask
-from .fit import Fit, Sizes
+from .fit import FamilyFit, Sizes
 from .member import Member
 from .search import Search
 from .settings import Settings
@@ -70,7 +70,7 @@ def _metric_diagonal(member: Member, A: Array, weight: Array, device: str | None
 
 
 @dataclass(frozen=True)
-class Clock:
+class TimeLimit:
     """A time limit in seconds, possibly infinite, from a start."""
 
     seconds: float
@@ -85,7 +85,7 @@ class Clock:
         """Return whether there is time for more of the search."""
         return self.spent < SEARCH_SHARE * self.seconds
 
-    def operations(self, sizes: Sizes, of_search: float, n_rows: int) -> float:
+    def operations(self, of_search: float, n_rows: int) -> float:
         """Return the operations for a row of a fit that the remaining time allows.
 
         `of_search` are those of the search so far, which tell the speed.
@@ -114,7 +114,7 @@ def fit_average(
     `strata` are groups of rows with equal shares in folds. Leaves are solved on the device.
     `report` is called after each step.
     """
-    clock, progress = Clock(seconds, perf_counter()), Progress(report, seconds)
+    limit, progress = TimeLimit(seconds, perf_counter()), Progress(report, seconds)
     if targets.splits is not None:  # they say already which rows shape what
         settings = replace(settings, shaping_share=1.0)
     folds = folds_of(strata, targets.splits, settings.n_folds, rng)
@@ -129,7 +129,7 @@ def fit_average(
         _views(X, of_some.weight, settings, rng),
         settings,
         rng,
-        clock.has_time,
+        limit.has_time,
         device,
         progress,
     )
@@ -137,11 +137,11 @@ def fit_average(
     near = search.near_best(tried)
     shape = len(inputs), search.n_columns(near[0])
     sizes = Sizes.of(len(near), len(starts), shape, near[0].leaf, settings)
-    sizes = sizes.limited(n_members, clock.operations(sizes, search.operations, len(inputs)))
+    sizes = sizes.limited(n_members, limit.operations(search.operations, len(inputs)))
     work = float(sizes.networks * len(inputs))
     progress.plan(search=0.0, fit=work)
     ended = partial(progress.step, "fit", rows=len(inputs), work=float(len(inputs)))
-    fit = Fit(inputs, targets, settings, sizes, rng, device, ended)
+    fit = FamilyFit(inputs, targets, settings, sizes, rng, device, ended)
     shaped = [start.shaping for start in starts]
     near = near[: sizes.kernels]
     families = [fit.family(trial, shaped) for trial in near]

@@ -96,7 +96,7 @@ def _clipped(number: float, most: int) -> int:
 
 
 @dataclass(frozen=True)
-class Fit:
+class FamilyFit:
     """All rows, in which the networks of trials are fitted."""
 
     inputs: Inputs

