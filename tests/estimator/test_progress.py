@@ -69,7 +69,7 @@ def test_each_step_has_its_name_its_rows_and_the_time_left(m):
     assert all(step.left >= 0.0 and 0.0 < step.share <= 1.0 for step in steps)
     for values in ([-step.error for step in steps], [step.seconds for step in steps]):
         assert values == sorted(values)
-    assert steps[-1].left == 0.0
+    assert steps[-1].left == pytest.approx(0.0, abs=1e-9)
     assert re.search(r"best error \S+, \d+\.\d s, about 0\.0 s left$", str(steps[-1]))
 
 

@@ -118,7 +118,6 @@ def test_rows_that_nothing_judges_have_no_part_in_the_weights():
 
 def test_a_fit_has_the_operations_that_the_time_left_allows():
     now = perf_counter()
-    sizes = Sizes(1, 1, 1, 100)
     assert TimeLimit(np.inf, now).operations(1e9, 1000) == np.inf
     # 10 of 20 seconds were spent for 1e6 operations: the others allow as many, for 1000 rows.
     assert TimeLimit(20.0, now - 10.0).operations(1e6, 1000) == pytest.approx(1e3, rel=0.01)

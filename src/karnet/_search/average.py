@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from time import perf_counter
 
 import numpy as np
@@ -138,9 +137,12 @@ def fit_average(
     shape = len(inputs), search.n_columns(near[0])
     sizes = Sizes.of(len(near), len(starts), shape, near[0].leaf, settings)
     sizes = sizes.limited(n_members, limit.operations(search.operations, len(inputs)))
-    work = float(sizes.networks * len(inputs))
-    progress.plan(search=0.0, fit=work)
-    ended = partial(progress.step, "fit", rows=len(inputs), work=float(len(inputs)))
+    pairs = float(sizes.trees * min(sizes.leaf, len(inputs)) * len(inputs))  # as in the search
+    progress.plan(search=0.0, fit=sizes.networks * pairs)
+
+    def ended(which: str, n_planned: float) -> None:
+        progress.step("fit", which, len(inputs), n_planned * pairs)
+
     fit = FamilyFit(inputs, targets, settings, sizes, rng, device, ended)
     shaped = [start.shaping for start in starts]
     near = near[: sizes.kernels]

@@ -105,7 +105,8 @@ class FamilyFit:
     sizes: Sizes
     rng: np.random.RandomState
     device: str | None = None
-    ended: Callable[[str], None] = lambda _: None
+    # Called after each network, with the number of planned networks that it stands for.
+    ended: Callable[[str, float], None] = lambda *_: None
     _shown: dict[int, Array] = field(default_factory=dict)
 
     def family(self, trial: Trial, shaped: list[Indices]) -> tuple[list[Member], Array]:
@@ -141,7 +142,8 @@ class FamilyFit:
             network = self._network(trial.kernel, lens, table, tuning, trees[k], honest, left_out)
             shape = replace(trial.shape, view=lens.name, scale=tuning.scale)
             members.append(Member(shape, network, tuning.alpha, trial.error))
-            self.ended(f"{trial.kernel}, network {k + 1} of {len(lenses)}")
+            which = f"{trial.kernel}, network {k + 1} of {len(lenses)}"
+            self.ended(which, self.sizes.starts / len(lenses))
         return members, left_out.mean
 
     def _lenses(self, trial: Trial, leaf: int) -> list[Lens]:
