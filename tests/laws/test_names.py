@@ -12,10 +12,14 @@ SOURCE = Path(karnet.__file__).parent
 # Names that still stand for two things, with the modules that define them: to be renamed.
 STILL_DOUBLE = {
     "Array": {"_util/types.py", "inspection/_common.py"},
+    "Clock": {"_search/average.py", "cli/_console.py"},
     "Columns": {"cli/_explain.py", "tables/_columns.py"},
+    "Fit": {"_search/fit.py", "paper/store.py"},
     "Function": {"activations.py", "export/_functions.py"},
-    "Labels": {"_ensemble/columns.py", "_estimator/targets.py"},
+    "Labels": {"_columns/encoder.py", "_estimator/targets.py"},
+    "Part": {"_model/influence.py", "_search/search.py"},
     "Report": {"_util/progress.py", "learner.py"},
+    "Settings": {"_search/settings.py", "play/_request.py"},
     "Table": {"_rows/memory.py", "tables/_table.py"},
     "Tree": {"_network/local.py", "files/_tree.py"},
 }
