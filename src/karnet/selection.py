@@ -49,10 +49,9 @@ class KARClassifierCV(Scored, ClassifierMixin, KARNetworkCV):
         The ridges to select from, relative to the mean eigenvalue of the kernel matrix of the
         hidden layers. By default 17 ridges from 1e-6 to 100.
     width : int, default=None
-        The largest number of rows of a kernel matrix, with the cube of which the cost grows. Tables
-        of more rows, or of more than 1500, are divided by trees into leaves of at most this number
-        of rows, or of half of it if that is hardly less accurate. None means 4000 for tables of at
-        most 4000 rows, 2000 for longer ones, and 60000 on a GPU.
+        The largest number of rows of a kernel matrix. The cost grows with its cube. Trees divide
+        tables of more rows into leaves of at most this number. None means at most 4000, fewer the
+        longer a table is, and at most 60000 on a GPU.
     cv : int, splitter or iterable, default=None
         The cross-validation by which networks are selected. None is leave-one-out; other values
         are as in scikit-learn.
@@ -66,9 +65,8 @@ class KARClassifierCV(Scored, ClassifierMixin, KARNetworkCV):
         drawn.
     device : str, default=None
         The device to compute on. None is NumPy on the CPU. With "cuda", or another device of
-        PyTorch, tables of more than 1500 rows are searched and fitted on the device, and all
-        networks predict there. Fitted attributes and predictions are NumPy arrays in either case.
-        This needs ``karnet[gpu]``.
+        PyTorch, leaves are solved on the device, and all networks predict there. Fitted attributes
+        and predictions are NumPy arrays in either case. This needs ``karnet[gpu]``.
     verbose : int, default=0
         With 1 or more, `fit` prints a line after each step: the rows that it used, the least
         squared error so far, the time since the start, and an estimate of the time left.
@@ -81,14 +79,14 @@ class KARClassifierCV(Scored, ClassifierMixin, KARNetworkCV):
         The networks in the average, each with its `shape`, `alpha_`, `activation`,
         `hidden_layer_sizes`, `dual_coef_`, `intercept_` and `X_fit_`.
     weights_ : ndarray of shape (n_networks,)
-        The weights of the networks. All are equal unless trees divide the table.
+        The weights of the networks, shrunk towards equal ones if there are few rows.
     best_score_ : float
         The accuracy of the average's left-out predictions.
     cv_results_ : dict of ndarray
         The networks that were tried, best first, as a dict that pandas converts to a table.
     loo_decision_function_ : ndarray of shape (n_samples,) or (n_samples, n_classes)
-        The left-out decision function of each row: fitted without that row. If trees divide the
-        table, it is NaN for rows that were used in the search.
+        The left-out decision function of each row: fitted without that row. It is NaN for
+        rows that shaped the metric of every network.
     feature_importances_ : ndarray of shape (n_features,)
         The rise of the left-out error when the values of a feature are shuffled, as a share of the
         sum over all features. The error is the squared error of a regressor, and the error rate of
@@ -294,10 +292,9 @@ class KARRegressorCV(Scored, RegressorMixin, KARNetworkCV):
         The ridges to select from, relative to the mean eigenvalue of the kernel matrix of the
         hidden layers. By default 17 ridges from 1e-6 to 100.
     width : int, default=None
-        The largest number of rows of a kernel matrix, with the cube of which the cost grows. Tables
-        of more rows, or of more than 1500, are divided by trees into leaves of at most this number
-        of rows, or of half of it if that is hardly less accurate. None means 4000 for tables of at
-        most 4000 rows, 2000 for longer ones, and 60000 on a GPU.
+        The largest number of rows of a kernel matrix. The cost grows with its cube. Trees divide
+        tables of more rows into leaves of at most this number. None means at most 4000, fewer the
+        longer a table is, and at most 60000 on a GPU.
     cv : int, splitter or iterable, default=None
         The cross-validation by which networks are selected. None is leave-one-out; other values
         are as in scikit-learn.
@@ -309,9 +306,8 @@ class KARRegressorCV(Scored, RegressorMixin, KARNetworkCV):
         drawn.
     device : str, default=None
         The device to compute on. None is NumPy on the CPU. With "cuda", or another device of
-        PyTorch, tables of more than 1500 rows are searched and fitted on the device, and all
-        networks predict there. Fitted attributes and predictions are NumPy arrays in either case.
-        This needs ``karnet[gpu]``.
+        PyTorch, leaves are solved on the device, and all networks predict there. Fitted attributes
+        and predictions are NumPy arrays in either case. This needs ``karnet[gpu]``.
     verbose : int, default=0
         With 1 or more, `fit` prints a line after each step: the rows that it used, the least
         squared error so far, the time since the start, and an estimate of the time left.
@@ -325,14 +321,14 @@ class KARRegressorCV(Scored, RegressorMixin, KARNetworkCV):
         `hidden_layer_sizes`, `dual_coef_`, `intercept_` and `X_fit_`. They predict in units of the
         standard deviation of y.
     weights_ : ndarray of shape (n_networks,)
-        The weights of the networks. All are equal unless trees divide the table.
+        The weights of the networks, shrunk towards equal ones if there are few rows.
     best_score_ : float
         The R^2 of the average's left-out predictions.
     cv_results_ : dict of ndarray
         The networks that were tried, best first, as a dict that pandas converts to a table.
     loo_decision_function_ : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-        The left-out prediction of each row: fitted without that row. If trees divide the table, it
-        is NaN for rows that were used in the search.
+        The left-out prediction of each row: fitted without that row. It is NaN for rows that
+        shaped the metric of every network.
     feature_importances_ : ndarray of shape (n_features,)
         The rise of the left-out error when the values of a feature are shuffled, as a share of the
         sum over all features. The error is the squared error of a regressor, and the error rate of
@@ -427,13 +423,10 @@ class KARRegressorCV(Scored, RegressorMixin, KARNetworkCV):
     def predict_interval(self, X: Any, coverage: float = 0.9) -> NDArray[Any]:
         """Predict intervals that contain the targets of new rows with about a given probability.
 
-        They are quantiles, over the rows of the training set, of the prediction of networks fitted
-        without a row, plus or minus their error on it. Tables of at most 400 rows are divided into
-        five folds for this (CV+): scales, ridges and input metrics are selected again without the
-        rows of each fold. In longer tables each row is left out alone (jackknife+), and in the
-        leaves of trees, where one row hardly changes predictions, networks of all rows predict. On
-        average, the intervals contain about `coverage` of new targets. There is no guarantee for
-        every distribution, because all targets have a part in the selection of views and kernels.
+        Half of their width is a quantile of the errors of left-out predictions: of networks fitted
+        without a row, whose metrics the row did not shape. On average, the intervals contain about
+        `coverage` of new targets. There is no guarantee for every distribution, because all targets
+        have a part in the selection of views and kernels.
 
         If n rows are too few for the coverage, which is then above ``n / (n + 1)``, the interval of
         the largest error is widened as that of Student's distribution would be. Every interval
