@@ -1,7 +1,7 @@
-"""Defaults of small tables, each chosen by leaving one data set out.
+"""Settings of small tables, each chosen by leaving one data set out.
 
 ``python benchmarks/choose_defaults.py --data FOLDER`` fits `KARClassifierCV` with the default and
-with other values of its sizes to the same folds of the paper's data sets of up to 1500 training
+with other settings of its search to the same folds of the paper's data sets of up to 1500 training
 rows. For each data set, the setting is chosen that has the best mean accuracy on all other sets.
 The mean accuracy of these choices is the figure to expect on tables that had no part in the choice.
 """
@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from multiprocessing import Pool
 from types import MappingProxyType
 from typing import Any
@@ -20,22 +21,20 @@ from machine import describe_machine, describe_versions
 from quality.data import arrays, load
 
 from karnet import KARClassifierCV, datasets
-from karnet._ensemble.average import SEARCH_SIZES
+from karnet._search import settings as search_settings
 
 MOST_ROWS = 1500
 DEFAULT = "default"
-# For each setting, the sizes that differ from the defaults.
-SETTINGS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
+# For each choice, the settings that differ from the defaults.
+CHOICES: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     {
         DEFAULT: {},
         "margin 5 %": {"margin": 0.05},
-        "margin 10 %": {"margin": 0.10},
-        "margin 25 %": {"margin": 0.25},
+        "margin 20 %": {"margin": 0.2},
+        "one kernel": {"n_kernels": 1},
         "10 folds": {"n_folds": 10},
-        "margin 10 %, 3 networks, from 500 rows on": {
-            "margin_of_long_tables": 0.10,
-            "n_members_of_long_tables": 3,
-        },
+        "all rows shape": {"shaping_share": 1.0},
+        "half of the shrinkage": {"shrinkage": 0.5 * search_settings.SETTINGS.shrinkage},
     }
 )
 
@@ -48,12 +47,12 @@ def accuracies(job: tuple[str, int]) -> list[float] | None:
     if len(part.train) > MOST_ROWS or problem.kind != "classification":
         return None
     X, X_test = arrays(problem.inputs[part.train], problem.inputs[part.test])
-    found, defaults = [], vars(SEARCH_SIZES).copy()
-    for changed in SETTINGS.values():
-        vars(SEARCH_SIZES).update(defaults | dict(changed))
+    found, defaults = [], search_settings.SETTINGS
+    for changed in CHOICES.values():
+        search_settings.SETTINGS = replace(defaults, **changed)
         net = KARClassifierCV(random_state=fold).fit(X, problem.y[part.train])
         found.append(100.0 * float(np.mean(net.predict(X_test) == problem.y[part.test])))
-    vars(SEARCH_SIZES).update(defaults)
+    search_settings.SETTINGS = defaults
     return found
 
 
@@ -61,7 +60,7 @@ def report(table: dict[str, np.ndarray]) -> None:
     """Print each setting beside the default, and the choices of leaving one set out."""
     means = np.array(list(table.values()))
     for name, accuracy, differences in zip(
-        SETTINGS, means.mean(axis=0), (means - means[:, :1]).T, strict=True
+        CHOICES, means.mean(axis=0), (means - means[:, :1]).T, strict=True
     ):
         error = differences.std(ddof=1) / np.sqrt(len(differences))
         print(f"{name:<44}{accuracy:8.2f} %{differences.mean():+8.2f} +- {error:.2f}")
@@ -71,7 +70,7 @@ def report(table: dict[str, np.ndarray]) -> None:
     )
     mean = means[np.arange(len(means)), chosen].mean()
     print(f"\nChosen by the other sets: {mean:.2f} %, default {means[:, 0].mean():.2f} %")
-    for name, n in zip(SETTINGS, np.bincount(chosen, minlength=len(SETTINGS)), strict=True):
+    for name, n in zip(CHOICES, np.bincount(chosen, minlength=len(CHOICES)), strict=True):
         if n:
             print(f"  {name}: chosen for {n} of {len(means)} sets")
 

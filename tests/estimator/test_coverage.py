@@ -6,13 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from karnet._ensemble.folds import FEWEST_ROWS
 from sklearn.datasets import load_diabetes, load_iris, load_wine, make_friedman1
-from sklearn.model_selection import KFold, LeaveOneOut
 
 from karnet import KARClassifierCV, KARRegressorCV, load, save
 from karnet._model.calibration import prediction_sets
-from karnet._model.intervals import quantile, too_few, widening
+from karnet._model.intervals import around, quantile, too_few, widening
 
 COVERAGES = (0.05, 0.3, 0.5, 0.8, 0.9, 0.95, 0.99, 0.999)
 
@@ -81,71 +79,45 @@ def test_intervals_contain_their_prediction_and_nest(n, options):
         inner = outer
 
 
-def test_errors_of_folds_are_those_of_networks_without_them():
+def test_half_of_the_width_is_a_quantile_of_left_out_errors():
     X, y = diabetes(60)
     net = KARRegressorCV(random_state=0).fit(X, y)
-    folds, units = net.model_.evidence.folds, net.model_.output
-    assert len(folds.networks) == 5
-    assert len(folds.errors) == len(folds.fold) == 60
-    without = folds.predictions(X, None) * units.scale + units.mean
-    known = folds.errors[:, 0] * units.scale
-    for k in range(5):
-        # The targets of a fold, found from its predictions and errors, are those of some rows.
-        of_fold = np.flatnonzero(folds.fold == k)
-        sums = np.abs(without[k, :, 0][:, None] + known[of_fold] - y[:, None])
-        assert sums.min(axis=0).max() < 1e-8 * np.abs(y).max()
+    low, high = net.predict_interval(X, 0.8).T
+    errors = np.sort(np.abs(y - net.loo_decision_function_))
+    spread = errors[int(np.ceil(0.8 * 61)) - 1]
+    np.testing.assert_allclose(0.5 * (low + high), net.predict(X))
+    np.testing.assert_allclose(0.5 * (high - low), spread)
 
 
-def test_a_target_has_no_part_in_the_networks_without_its_fold():
-    X, y = diabetes(60)
-    changed = y.copy()
-    changed[7] += 0.5  # so little that the same view and kernel are selected
-    nets = [KARRegressorCV(random_state=0, n_estimators=1).fit(X, each) for each in (y, changed)]
-    one, other = (
-        net.model_.evidence.folds.predictions(X, None) * net.model_.output.scale
-        + net.model_.output.mean
-        for net in nets
-    )
-    assert sum(np.allclose(one[k], other[k], rtol=1e-8) for k in range(5)) == 1
+def test_rows_without_a_left_out_prediction_have_no_part_in_intervals():
+    predictions, errors = np.zeros((2, 1)), np.array([1.0, np.nan, 2.0, 3.0])[:, None]
+    known = errors[~np.isnan(errors[:, 0])]
+    found = around(predictions, errors, np.array([1.0, 9.0, 1.0, 1.0]), 0.5)
+    np.testing.assert_array_equal(found, around(predictions, known, None, 0.5))
+    np.testing.assert_array_equal(found[..., 1], 2.0)
 
 
-def test_only_short_tables_of_few_folds_have_fold_networks(search_sizes):
-    X, y = diabetes(60)
-    assert KARRegressorCV(random_state=0).fit(X, y).model_.evidence.folds is not None
-    assert (
-        len(KARRegressorCV(cv=KFold(3), random_state=0).fit(X, y).model_.evidence.folds.networks)
-        == 3
-    )
-    assert (
-        KARRegressorCV(cv=LeaveOneOut(), random_state=0).fit(X[:30], y[:30]).model_.evidence.folds
-        is None
-    )
-    few = slice(FEWEST_ROWS - 1)
-    assert KARRegressorCV(random_state=0).fit(X[few], y[few]).model_.evidence.folds is None
-    search_sizes(folded=50)
-    net = KARRegressorCV(random_state=0).fit(X, y)
-    assert net.model_.evidence.folds is None
-    assert all(member.path is not None for member in net.estimators_)
-
-
-def test_rows_in_several_splits_count_once():
-    X, y = diabetes(40)
-    splits = list(KFold(4).split(X))
-    once = KARRegressorCV(cv=splits, random_state=0).fit(X, y)
-    twice = KARRegressorCV(cv=[*splits, *splits], random_state=0).fit(X, y)
-    assert (
-        twice.model_.evidence.folds.weight.sum() == once.model_.evidence.folds.weight.sum() == 40.0
-    )
-
-
-def test_intervals_of_short_tables_hold_what_they_promise():
+@pytest.mark.parametrize("cv", [None, 4])
+def test_intervals_of_short_tables_hold_what_they_promise(cv):
     held = []
-    for seed in range(20):
+    for seed in range(12):
         X, y = make_friedman1(430, noise=1.0, random_state=seed)
-        net = KARRegressorCV(random_state=0).fit(X[:30], y[:30])
-        low, high = net.predict_interval(X[30:]).T
-        held.append(np.mean((low <= y[30:]) & (y[30:] <= high)))
-    assert 0.87 <= np.mean(held) <= 0.95
+        net = KARRegressorCV(random_state=0, cv=cv).fit(X[:40], y[:40])
+        low, high = net.predict_interval(X[40:]).T
+        held.append(np.mean((low <= y[40:]) & (y[40:] <= high)))
+    assert 0.85 <= np.mean(held) <= 0.95
+
+
+def test_intervals_of_divided_tables_hold_what_they_promise(settings):
+    leaves = {"leaf": 80, "largest_leaf": 80, "smallest_leaf": 40, "most_rows_of_leaf": 80}
+    settings(**leaves, tuned_rows=80)
+    held = []
+    for seed in range(4):
+        X, y = make_friedman1(1000, noise=1.0, random_state=seed)
+        net = KARRegressorCV(random_state=0).fit(X[:400], y[:400])
+        low, high = net.predict_interval(X[400:], 0.9).T
+        held.append(np.mean((low <= y[400:]) & (y[400:] <= high)))
+    assert 0.85 <= np.mean(held) <= 0.95
 
 
 # Sets

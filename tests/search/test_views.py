@@ -237,3 +237,19 @@ def test_few_directions_replace_columns_only_if_they_show_the_rows():
     noise = rng.standard_normal((60, 20))
     plain = view(noise, ONES)
     assert rotated(plain, plain(noise), weight, 5, 0.9) is plain
+
+
+def test_directions_of_more_columns_than_rows_are_found_too():
+    few = rng.standard_normal((60, 3)) @ rng.standard_normal((3, 200))
+    weight = rng.integers(1, 4, 60).astype(float)
+    view = VIEWS["standard"](few, weight)
+    short = rotated(view, view(few), weight, 3, 0.9)
+    np.testing.assert_allclose(short.root.T @ short.root, np.eye(3), atol=1e-9)
+    differences = [np.linalg.norm(A[:1] - A, axis=1) for A in (short(few), view(few))]
+    np.testing.assert_allclose(*differences, atol=1e-7)
+
+
+def test_few_rows_do_not_show_that_few_directions_are_enough():
+    noise = rng.standard_normal((60, 200))
+    view = VIEWS["standard"](noise, ONES)
+    assert rotated(view, view(noise), ONES, 59, 0.9) is view

@@ -43,6 +43,8 @@ NEARLY = 0.9
 LEAST_EXPLAINED = 0.01
 # About the number of rows that show whether a few directions can have most of the variance.
 FEW_ROTATED = 500
+# Fewest rows for each of these directions: few rows differ in few directions anyway.
+ROWS_OF_DIRECTION = 4
 # Largest number of nodes for the interpolation of the ranks of a column.
 MOST_NODES = 1000
 
@@ -322,18 +324,32 @@ def squares_of_features(view: View, squares: Array, d: int) -> Array:
 def rotated(view: View, A: Array, weight: Array, most: int, share: float) -> View:
     """Return a view of at most `most` principal directions of rows A, which the view shows.
 
-    It is the view itself if these directions have less than a share of the variance.
+    It is the view itself if these directions have less than a share of the variance, or if there
+    are too few rows to tell.
     """
+    if len(A) < ROWS_OF_DIRECTION * most:
+        return view
     leading = slice(-1, -most - 1, -1)
     # The leading directions of a few rows have a larger share of their variance.
     few = A[:: max(len(A) // FEW_ROTATED, 1)] - A.mean(axis=0)
     values = np.linalg.eigvalsh(few @ few.T)
     if values[leading].sum() < share * values.sum():
         return view
-    values, Q = np.linalg.eigh(np.cov(A.T, aweights=weight))
+    values, Q = _principal(A, weight)
     if values[leading].sum() < share * values.sum():
         return view
     return Stretched(view, np.ascontiguousarray(Q[:, leading]))
+
+
+def _principal(A: Array, weight: Array) -> tuple[Array, Array]:
+    """Return variances in ascending order, and the directions of rows A that have them."""
+    share = weight / weight.sum()
+    Z = np.sqrt(share)[:, None] * (A - share @ A)
+    if len(Z) >= Z.shape[1]:
+        return np.linalg.eigh(Z.T @ Z)
+    values, U = np.linalg.eigh(Z @ Z.T)  # a product with fewer rows
+    sizes = np.sqrt(values.clip(np.finfo(np.float64).tiny))
+    return values, np.asarray(Z.T @ (U / sizes))
 
 
 def shortened(root: Array, share: float) -> Array:
