@@ -92,8 +92,8 @@ class KARClassifierCV(Scored, ClassifierMixin, KARNetworkCV):
         The candidates of the search, best first, as a dict that pandas converts to a table.
     loo_decision_function_ : ndarray of shape (n_samples,) or (n_samples, n_classes)
         The left-out decision function of each row: the average over networks whose metric the row
-        did not shape, fitted without it. It is NaN for rows without such a network, which only long
-        tables have, and with `cv` for rows in no test set.
+        did not shape, fitted without it. It is NaN for rows without such a network, which long or
+        wide tables and averages of few networks may have, and with `cv` for rows in no test set.
     feature_importances_ : ndarray of shape (n_features,)
         The rise of the left-out error when the values of a feature are shuffled, as a share of the
         sum over all features. The error is the squared error of a regressor, and the error rate of
@@ -340,8 +340,8 @@ class KARRegressorCV(Scored, RegressorMixin, KARNetworkCV):
         The candidates of the search, best first, as a dict that pandas converts to a table.
     loo_decision_function_ : ndarray of shape (n_samples,) or (n_samples, n_outputs)
         The left-out prediction of each row: the average over networks whose metric the row did not
-        shape, fitted without it. It is NaN for rows without such a network, which only long tables
-        have, and with `cv` for rows in no test set.
+        shape, fitted without it. It is NaN for rows without such a network, which long or wide
+        tables and averages of few networks may have, and with `cv` for rows in no test set.
     feature_importances_ : ndarray of shape (n_features,)
         The rise of the left-out error when the values of a feature are shuffled, as a share of the
         sum over all features. The error is the squared error of a regressor, and the error rate of
