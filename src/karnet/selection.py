@@ -26,14 +26,15 @@ __all__ = ["KARClassifierCV", "KARRegressorCV"]
 
 
 class KARClassifierCV(Scored, ClassifierMixin, KARNetworkCV):
-    """Classifier that averages a few wide networks, selected and evaluated by leave-one-out.
+    """Classifier that averages infinitely wide networks, selected and evaluated by left-out rows.
 
     Each network minimises ``sum_i w_i ||b + h(x_i) W - e_i||^2 + alpha ||W||^2`` for the class
-    indicator e and hidden units h(x), which are infinitely wide random layers. Trees divide longer
-    tables, and each of their leaves has a network of its own. Views of the inputs, activations,
-    scales, depths, ridges and rounds of the input metric are selected by the exact leave-one-out
-    squared error or, where the labels shaped the hidden layer, by rows that were not used for that.
-    No parameter needs to be set, and inputs need not be scaled.
+    indicator e and hidden units h(x), which are an infinitely wide random layer under an input
+    metric. One search selects views of the inputs, kernels and rounds of the metric by the squared
+    error of rows that shaped nothing, and scales and ridges by the exact leave-one-out error. It
+    has up to five starts, each with other rows and metrics of its own. The average has a network of
+    every start for each kernel that is nearly the best. Trees divide long tables, and each of their
+    leaves has a solution of its own. No parameter needs to be set, and inputs need not be scaled.
 
     Gaps in a column of numbers are filled with its median, and an indicator of gaps is added. A
     categorical column, or one of text, becomes an indicator for each of its 100 most frequent
@@ -43,32 +44,33 @@ class KARClassifierCV(Scored, ClassifierMixin, KARNetworkCV):
     Parameters
     ----------
     n_estimators : int, default=20
-        The largest number of networks in the average. Networks that are much worse than the best
-        one are left out.
+        The largest number of networks in the average: the number of kernels times that of starts.
+        There are fewer if few kernels are nearly the best, in long or wide tables, and with a short
+        time budget.
     alphas : array-like, default=None
-        The ridges to select from, relative to the mean eigenvalue of the kernel matrix of the
-        hidden layers. By default 17 ridges from 1e-6 to 100.
+        The ridges to select from, relative to the diagonal of the kernel matrix, which is 1. By
+        default 19 ridges from 1e-7 to 100.
     width : int, default=None
-        The largest number of rows of a kernel matrix, with the cube of which the cost grows. Tables
-        of more rows, or of more than 1500, are divided by trees into leaves of at most this number
-        of rows, or of half of it if that is hardly less accurate. None means 4000 for tables of at
-        most 4000 rows, 2000 for longer ones, and 60000 on a GPU.
+        The largest number of rows of a kernel matrix, with the square of which the cost of a row
+        grows. Trees divide tables of more rows into leaves of at most this number of rows. Leaves
+        may be smaller, so that predictions stay fast. None means 4000, and 60000 on a GPU.
     cv : int, splitter or iterable, default=None
-        The cross-validation by which networks are selected. None is leave-one-out; other values
-        are as in scikit-learn.
+        The rows that are left out together. None leaves out one row at a time. With other values,
+        which are as in scikit-learn, each set of test rows is left out as a group, in closed form,
+        and no start uses rows of a group both to shape its metrics and to judge them. Rows that are
+        in no test set have no left-out prediction.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes. Sample weights are multiplied by them.
     time_budget : float, default=None
-        The time in seconds that `fit` should not exceed. With a short budget, fewer networks are
-        tried.
+        The time in seconds that `fit` should not exceed. With a short budget, fewer candidates are
+        tried, and fewer or smaller networks are fitted.
     random_state : int, RandomState instance or None, default=None
-        The random number generator, or its seed, from which folds and samples of long tables are
+        The random number generator, or its seed, from which folds, samples of rows and trees are
         drawn.
     device : str, default=None
         The device to compute on. None is NumPy on the CPU. With "cuda", or another device of
-        PyTorch, tables of more than 1500 rows are searched and fitted on the device, and all
-        networks predict there. Fitted attributes and predictions are NumPy arrays in either case.
-        This needs ``karnet[gpu]``.
+        PyTorch, the search, the fit and predictions compute there. Fitted attributes and
+        predictions are NumPy arrays in either case. This needs ``karnet[gpu]``.
     verbose : int, default=0
         With 1 or more, `fit` prints a line after each step: the rows that it used, the least
         squared error so far, the time since the start, and an estimate of the time left.
@@ -79,16 +81,19 @@ class KARClassifierCV(Scored, ClassifierMixin, KARNetworkCV):
         The fitted average as a value, which all methods and the following attributes read.
     estimators_ : list
         The networks in the average, each with its `shape`, `alpha_`, `activation`,
-        `hidden_layer_sizes`, `dual_coef_`, `intercept_` and `X_fit_`.
+        `hidden_layer_sizes`, `dual_coef_`, `intercept_` and `X_fit_`. `dual_coef_` and
+        `intercept_` are lists with an array for each tree. A short table has one tree of one leaf.
     weights_ : ndarray of shape (n_networks,)
-        The weights of the networks. All are equal unless trees divide the table.
+        The weights of the networks, equal for all networks of a kernel. They are not negative. If
+        their sum is not 1, the mean of the targets has the rest.
     best_score_ : float
         The accuracy of the average's left-out predictions.
     cv_results_ : dict of ndarray
-        The networks that were tried, best first, as a dict that pandas converts to a table.
+        The candidates of the search, best first, as a dict that pandas converts to a table.
     loo_decision_function_ : ndarray of shape (n_samples,) or (n_samples, n_classes)
-        The left-out decision function of each row: fitted without that row. If trees divide the
-        table, it is NaN for rows that were used in the search.
+        The left-out decision function of each row: the average over networks whose metric the row
+        did not shape, fitted without it. It is NaN for rows without such a network, which long or
+        wide tables and averages of few networks may have, and with `cv` for rows in no test set.
     feature_importances_ : ndarray of shape (n_features,)
         The rise of the left-out error when the values of a feature are shuffled, as a share of the
         sum over all features. The error is the squared error of a regressor, and the error rate of
@@ -118,6 +123,9 @@ class KARClassifierCV(Scored, ClassifierMixin, KARNetworkCV):
 
     References
     ----------
+    A. Radhakrishnan, D. Beaglehole, P. Pandit and M. Belkin, "Mechanism for feature learning in
+    neural networks and backpropagation-free machine learning models", Science, 2024.
+
     M. Sadinle, J. Lei and L. Wasserman, "Least ambiguous set-valued classifiers with bounded error
     levels", 2019.
 
@@ -166,8 +174,8 @@ class KARClassifierCV(Scored, ClassifierMixin, KARNetworkCV):
         X : array-like, data frame, CSR matrix or Dask collection of shape (n_samples, n_features)
             The inputs. A data frame of pandas or polars may have gaps, categories, text and dates,
             and an array may have NaN. With a Dask array or data frame, which must hold numbers, y
-            and the weights must be Dask collections too. Networks of long tables keep the rows in
-            memory, in single precision.
+            and the weights must be Dask collections too. The networks keep the rows in memory, in
+            single precision.
         y : array-like of shape (n_samples,)
             The classes, of any type.
         sample_weight : array-like of shape (n_samples,), optional
@@ -274,44 +282,42 @@ class KARClassifierCV(Scored, ClassifierMixin, KARNetworkCV):
 
 
 class KARRegressorCV(Scored, RegressorMixin, KARNetworkCV):
-    """Regressor that averages a few wide networks, selected and evaluated by leave-one-out.
+    """Regressor that averages infinitely wide networks, selected and evaluated by left-out rows.
 
     Each network minimises ``sum_i w_i ||b + h(x_i) W - y_i||^2 + alpha ||W||^2`` for hidden units
-    h(x), which are infinitely wide random layers. Trees divide longer tables, and each of their
-    leaves has a network of its own. Views of the inputs, activations, scales, depths, ridges and
-    rounds of the input metric are selected by the exact leave-one-out squared error or, where the
-    targets shaped the hidden layer, by rows that were not used for that. No parameter needs to be
-    set, and inputs need not be scaled.
+    h(x), which are an infinitely wide random layer under an input metric. They are selected as
+    those of `KARClassifierCV`. No parameter needs to be set, and inputs need not be scaled.
 
     Gaps, categories and dates in the inputs are encoded as in `KARClassifierCV`.
 
     Parameters
     ----------
     n_estimators : int, default=20
-        The largest number of networks in the average. Networks that are much worse than the best
-        one are left out.
+        The largest number of networks in the average: the number of kernels times that of starts.
+        There are fewer if few kernels are nearly the best, in long or wide tables, and with a short
+        time budget.
     alphas : array-like, default=None
-        The ridges to select from, relative to the mean eigenvalue of the kernel matrix of the
-        hidden layers. By default 17 ridges from 1e-6 to 100.
+        The ridges to select from, relative to the diagonal of the kernel matrix, which is 1. By
+        default 19 ridges from 1e-7 to 100.
     width : int, default=None
-        The largest number of rows of a kernel matrix, with the cube of which the cost grows. Tables
-        of more rows, or of more than 1500, are divided by trees into leaves of at most this number
-        of rows, or of half of it if that is hardly less accurate. None means 4000 for tables of at
-        most 4000 rows, 2000 for longer ones, and 60000 on a GPU.
+        The largest number of rows of a kernel matrix, with the square of which the cost of a row
+        grows. Trees divide tables of more rows into leaves of at most this number of rows. Leaves
+        may be smaller, so that predictions stay fast. None means 4000, and 60000 on a GPU.
     cv : int, splitter or iterable, default=None
-        The cross-validation by which networks are selected. None is leave-one-out; other values
-        are as in scikit-learn.
+        The rows that are left out together. None leaves out one row at a time. With other values,
+        which are as in scikit-learn, each set of test rows is left out as a group, in closed form,
+        and no start uses rows of a group both to shape its metrics and to judge them. Rows that are
+        in no test set have no left-out prediction.
     time_budget : float, default=None
-        The time in seconds that `fit` should not exceed. With a short budget, fewer networks are
-        tried.
+        The time in seconds that `fit` should not exceed. With a short budget, fewer candidates are
+        tried, and fewer or smaller networks are fitted.
     random_state : int, RandomState instance or None, default=None
-        The random number generator, or its seed, from which folds and samples of long tables are
+        The random number generator, or its seed, from which folds, samples of rows and trees are
         drawn.
     device : str, default=None
         The device to compute on. None is NumPy on the CPU. With "cuda", or another device of
-        PyTorch, tables of more than 1500 rows are searched and fitted on the device, and all
-        networks predict there. Fitted attributes and predictions are NumPy arrays in either case.
-        This needs ``karnet[gpu]``.
+        PyTorch, the search, the fit and predictions compute there. Fitted attributes and
+        predictions are NumPy arrays in either case. This needs ``karnet[gpu]``.
     verbose : int, default=0
         With 1 or more, `fit` prints a line after each step: the rows that it used, the least
         squared error so far, the time since the start, and an estimate of the time left.
@@ -322,17 +328,20 @@ class KARRegressorCV(Scored, RegressorMixin, KARNetworkCV):
         The fitted average as a value, which all methods and the following attributes read.
     estimators_ : list
         The networks in the average, each with its `shape`, `alpha_`, `activation`,
-        `hidden_layer_sizes`, `dual_coef_`, `intercept_` and `X_fit_`. They predict in units of the
-        standard deviation of y.
+        `hidden_layer_sizes`, `dual_coef_`, `intercept_` and `X_fit_`. `dual_coef_` and
+        `intercept_` are lists with an array for each tree. A short table has one tree of one leaf.
+        They predict in units of the standard deviation of y.
     weights_ : ndarray of shape (n_networks,)
-        The weights of the networks. All are equal unless trees divide the table.
+        The weights of the networks, equal for all networks of a kernel. They are not negative. If
+        their sum is not 1, the mean of the targets has the rest.
     best_score_ : float
         The R^2 of the average's left-out predictions.
     cv_results_ : dict of ndarray
-        The networks that were tried, best first, as a dict that pandas converts to a table.
+        The candidates of the search, best first, as a dict that pandas converts to a table.
     loo_decision_function_ : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-        The left-out prediction of each row: fitted without that row. If trees divide the table, it
-        is NaN for rows that were used in the search.
+        The left-out prediction of each row: the average over networks whose metric the row did not
+        shape, fitted without it. It is NaN for rows without such a network, which long or wide
+        tables and averages of few networks may have, and with `cv` for rows in no test set.
     feature_importances_ : ndarray of shape (n_features,)
         The rise of the left-out error when the values of a feature are shuffled, as a share of the
         sum over all features. The error is the squared error of a regressor, and the error rate of
@@ -376,8 +385,8 @@ class KARRegressorCV(Scored, RegressorMixin, KARNetworkCV):
         X : array-like, data frame, CSR matrix or Dask collection of shape (n_samples, n_features)
             The inputs. A data frame of pandas or polars may have gaps, categories, text and dates,
             and an array may have NaN. With a Dask array or data frame, which must hold numbers, y
-            and the weights must be Dask collections too. Networks of long tables keep the rows in
-            memory, in single precision.
+            and the weights must be Dask collections too. The networks keep the rows in memory, in
+            single precision.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             The targets.
         sample_weight : array-like of shape (n_samples,), optional
@@ -422,9 +431,10 @@ class KARRegressorCV(Scored, RegressorMixin, KARNetworkCV):
     def predict_interval(self, X: Any, coverage: float = 0.9) -> NDArray[Any]:
         """Predict intervals that contain the targets of new rows with about a given probability.
 
-        They are the prediction plus or minus a quantile of the errors of left-out predictions. On
-        average, the intervals contain about `coverage` of new targets. There is no guarantee for
-        every distribution, because all targets have a part in the selection of views and kernels.
+        They are the prediction plus or minus a quantile of the sizes of left-out errors, which is
+        the same for all rows. On average, the intervals contain about `coverage` of new targets.
+        There is no guarantee for every distribution, because the judging rows have a part in the
+        selection of kernels, scales and ridges.
 
         If n rows are too few for the coverage, which is then above ``n / (n + 1)``, the interval of
         the largest error is widened as that of Student's distribution would be. Every interval

@@ -84,8 +84,8 @@ def audit(
     """Check a table for rows, labels and columns that look wrong.
 
     A model is fitted to the table, without columns that give the target away or number the rows.
-    Rows are compared with the predictions of networks fitted without them. In tables of more than
-    1500 rows, the targets of all rows have a part in the input metric. Nothing is changed.
+    Rows are compared with the predictions of networks fitted without them. Their targets may have a
+    part in the input metrics of these networks. Nothing is changed.
 
     Parameters
     ----------

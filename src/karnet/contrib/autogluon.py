@@ -32,7 +32,7 @@ BYTES = 8
 
 
 class KARModel(AbstractModel):
-    """Average of a few wide networks, selected by leave-one-out, as a model of AutoGluon.
+    """Average of infinitely wide networks, selected by left-out rows, as a model of AutoGluon.
 
     The model is a `KARClassifierCV` or a `KARRegressorCV`, which encodes categories and fills gaps
     itself. All parameters of these estimators are hyper-parameters of the model. The time limit of
