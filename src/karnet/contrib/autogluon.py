@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from threadpoolctl import threadpool_limits
 
+from .._search.settings import SETTINGS
 from .._util.extras import require
 from ..selection import KARClassifierCV, KARRegressorCV
 
@@ -19,12 +20,11 @@ __all__ = ["KARModel"]
 
 # The share of the time limit that a fit may take; the rest is for predictions and for files.
 TIME_SHARE = 0.95
-# The largest number of rows of one kernel matrix, and that of the leaves of longer tables.
-WHOLE, LEAF = 4000, 2000
 # Kernel matrices in memory at the same time, at most.
 N_KERNELS = 8
-# Copies of the encoded inputs in memory at the same time, at most.
-N_COPIES = 6
+# Copies of the encoded inputs in memory at the same time, at most: each network keeps the rows in
+# single precision.
+N_COPIES = 16
 # Indicators that a categorical column has at most.
 MOST_INDICATORS = 100
 # Bytes of a number in double precision.
@@ -93,7 +93,7 @@ class KARModel(AbstractModel):
     ) -> int:
         """Estimate the bytes of memory of a fit: kernel matrices, and copies of the inputs."""
         width = (hyperparameters or {}).get("width")
-        n = min(len(X), width or (WHOLE if len(X) <= WHOLE else LEAF))
+        n = min(len(X), width or SETTINGS.most_rows_of_leaf)
         counts = [X[name].nunique() if X[name].dtype.kind == "O" else 1 for name in X.columns]
         n_columns = sum(min(count, MOST_INDICATORS) for count in counts)
         return int(BYTES * (N_KERNELS * n * n + N_COPIES * len(X) * n_columns))
