@@ -121,8 +121,9 @@ def page(tables: list[dict[tuple[str, float], tuple[float, float]]]) -> str:
         [
             "# Settings of the search",
             "",
-            "The search of `KARClassifierCV` and `KARRegressorCV` has these settings. No user needs",
-            "to know them. The table shows the change of the error, and the factor of the CPU time,",
+            "The search of `KARClassifierCV` and `KARRegressorCV` has these settings. No user",
+            "needs to know them. The table shows the change of the error, and the factor of the",
+            "CPU time,",
             f"if a setting is halved or doubled: means of {len(tables)} tables of R's packages of",
             "330 to 4000 training rows. `python benchmarks/settings.py` prints it.",
             "",
