@@ -131,8 +131,9 @@ def test_sparse_rows_give_the_same_average():
         np.testing.assert_array_equal(found, expected)
 
 
-def test_sparse_rows_are_made_dense_a_block_at_a_time(settings):
-    settings(shaping=200, judging=100)
+def test_sparse_rows_are_made_dense_a_block_at_a_time(settings, block_sizes):
+    settings(shaping=200, judging=100, n_rounds=1)
+    block_sizes(chunk=2**16, block=2**18)
     n_columns, labels = 3000, np.tile(LABELS, 4)
     used = sparse.csr_array(np.tile(X, (4, 1)))
     wide = sparse.hstack([used, sparse.csr_array((4 * M, n_columns - D))], format="csr")
