@@ -40,7 +40,7 @@ def test_distances_in_columns_of_two_values_are_those_of_all_columns(geometry, p
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_outer_products_are_those_of_differences_of_predictions(kernel, dtype):
     centres, new, V = X.astype(dtype), X[:5].astype(dtype) + dtype(0.1), D.astype(dtype)
-    network = kernel_network(V, np.zeros(2, dtype), KernelMap(kernel, 1.5, Z=centres), None)
+    network = kernel_network(V, np.zeros(2, dtype), KernelMap(kernel, 1.5, Z=centres))
     found = outer_products(network, new, None)
     step, expected, double = 1e-6, np.zeros((3, 3)), KernelMap(kernel, 1.5, Z=centres.astype(float))
     for row in new.astype(float):
@@ -53,7 +53,7 @@ def test_outer_products_are_those_of_differences_of_predictions(kernel, dtype):
 
 def test_the_metric_is_the_same_for_inputs_of_few_values(monkeypatch):
     Z = np.column_stack([X[:, 0], X[:, 1] > 0.0, np.round(X[:, 2]).clip(-1.0, 1.0)])
-    network = kernel_network(D, np.zeros(2), KernelMap("laplace_l1", 2.0, Z=Z), None)
+    network = kernel_network(D, np.zeros(2), KernelMap("laplace_l1", 2.0, Z=Z))
     metric = outer_products(network, Z, WEIGHT, diagonal=True)
     monkeypatch.setattr(input_metric, "FEW_VALUES", 0)
     expected = outer_products(network, Z, WEIGHT, diagonal=True)

@@ -10,7 +10,7 @@ import pytest
 from karnet._network.infinite_width import RidgeTargets
 from karnet._rows.inputs import Inputs
 from karnet._search import fit as fit_module
-from karnet._search.fit import FEWEST, KERNEL_OPERATIONS, Fit, LeftOut, Sizes
+from karnet._search.fit import FEWEST, KERNEL_OPERATIONS, FamilyFit, LeftOut, Sizes
 from karnet._search.leaves import Tuning, solve_leaf
 from karnet._search.settings import DEVICE_SETTINGS, SETTINGS
 from karnet._search.trial import Lens, Trial
@@ -38,7 +38,7 @@ def trial(rounds=1, kernel="gaussian", n_starts=2):
 def family(each, targets=TARGETS, leaf=N, trees=1, shaped=SHAPED, starts=2):
     sizes = Sizes(1, starts, trees, leaf)
     inputs = Inputs.in_memory(X, lambda rows: rows)
-    fit = Fit(inputs, targets, SETTINGS, sizes, np.random.RandomState(0))
+    fit = FamilyFit(inputs, targets, SETTINGS, sizes, np.random.RandomState(0))
     return fit.family(each, shaped)
 
 
