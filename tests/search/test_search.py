@@ -148,7 +148,7 @@ def test_leaves_grow_as_long_as_the_error_falls():
         replace(each, settings=replace(each.settings, gain_of_leaf=gain))._in_turn(ways).leaf
         for gain in (-1.0, 1.0)
     ]
-    assert leaves == [160, 80]  # a single output begins with twice the rows
+    assert leaves == [160, 120]  # a single output begins with three times the rows
 
 
 def plain(each):

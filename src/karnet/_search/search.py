@@ -84,7 +84,8 @@ class Search:
     def _leaf(self) -> int:
         """The rows of a leaf to begin with; those of few outputs take less time."""
         leaf = self.settings.leaf
-        return min(leaf + leaf // self.targets.Y.shape[1], self.settings.largest_leaf)
+        leaf += 2 * leaf // self.targets.Y.shape[1] ** 2
+        return min(leaf, self.settings.largest_leaf)
 
     # Views
 

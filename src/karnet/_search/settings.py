@@ -42,8 +42,8 @@ class Settings:
     share_of_directions: float = 0.85
     # Scores of an additive network join the columns if the error falls by at least this share.
     gain_of_scores: float = 0.1
-    # Rows of a leaf in the search, of many outputs; a single output has twice as many. They double
-    # while the error falls by a share.
+    # Rows of a leaf in the search of many outputs; a single output has three times as many. They
+    # double while the error falls by a share.
     leaf: int = 600
     largest_leaf: int = 2000
     gain_of_leaf: float = 0.05
